@@ -12,10 +12,11 @@
     ├── LayoutError           a tensor, head or expert that does not fit the value's layout
     ├── InputError            a prompt or keyword that cannot be run
     ├── LawBroken             a model fails a law that its row promised
+    ├── DownloadFailed        a named checkpoint that could not be fetched
     └── DamagedFile           a download or checkpoint that is not what it should be
 
-Each says what was asked, what there is, and what to type.  `Unavailable` and `NotInRun` are AttributeErrors too, so that
-`hasattr(block, "attention_norm_output")` answers False instead of raising.
+Each says what was asked, what there is, and what to type.  `Unavailable` and `NotInRun` are AttributeErrors too, so
+that `hasattr(block, "attention_norm_output")` answers False instead of raising.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class InputError(AtlasError):
 
 class LawBroken(AtlasError):
     """A bound model fails one of the laws (see `nnatlas.check`)."""
+
+
+class DownloadFailed(AtlasError):
+    """A named checkpoint could not be fetched; the message says how to bring it by hand."""
 
 
 class DamagedFile(AtlasError):

@@ -1,0 +1,62 @@
+# Everything runs in the project's own .venv, made at the first call and brought up to date when pyproject.toml changes.
+#
+#   make lens    a logit lens of a real model (fetches SmolLM2 once, 93 MB)
+#   make test    the whole suite, on two processes          make lint    ruff: rules and format
+#   make bench   the budgets, each beside bare PyTorch       make types   mypy
+#   make check   lint, types and test                        make clean   remove .venv and caches
+#
+# Another interpreter or another torch:  make test PYTHON=python3.12 TORCH='torch==2.12.*'
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.nnatlas-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install lens test lint types bench check format clean
+
+help:
+	@sed -n '2,7s/^# \{0,1\}//p' $(MAKEFILE_LIST)
+
+install: $(STAMP)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnatlas needs Python 3.11 or newer; " \
+		"this is " + sys.version.split()[0] + ". Type: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and by itself: an index that offers a CPU build of this version then gets its chance, and a torch that is
+# already in the environment is never replaced.
+$(STAMP): pyproject.toml | $(BIN)/python
+	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' \
+		|| $(BIN)/python -m pip install '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+lens: $(STAMP)
+	$(BIN)/nnatlas lens smollm2 "The Eiffel Tower is in the city of"
+
+# Two workers with one torch thread each: more threads than cores would make both slower.
+test: $(STAMP)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python -m bench $(ARGS)
+
+check: lint types test
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
