@@ -1,0 +1,76 @@
+"""A small config for any model type: the type's own default, shrunk field by field.
+
+    tiny_config("mistral")      # 4 blocks, hidden size 64, 4 heads of width 24 over 2 key-value heads, windows of 8
+
+Starting from the default keeps whatever makes the type what it is.  Sizes shrink, every kind of block stays, and every factor,
+cap and offset gets a value that is not neutral, so that code which forgets one computes something visibly different.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from transformers import CONFIG_MAPPING, PretrainedConfig
+
+from ..errors import InputError
+from . import fields
+from .blocks import keep_blocks, put_overrides, take_overrides
+from .overrides import apply_overrides, configs_in
+from .rotary import fit_rotary
+
+TOWER_BLOCKS = 2
+PAD, BEGIN, END = 256, 257, 258  # right after the bytes
+ROLES = {"pad_token_id": PAD, "bos_token_id": BEGIN, "decoder_start_token_id": BEGIN, "eos_token_id": END}
+
+
+def tiny_config(model_type: str, overrides: Mapping[str, object] | None = None, *, layers: int = 4) -> PretrainedConfig:
+    """A config of `model_type` for a model of a few hundred thousand parameters.
+
+    `layers` blocks are kept, more where the type has more kinds of block than that.  `overrides` maps dotted paths to plain
+    values (see `overrides.py`) and has the last word.  An unknown type is an InputError with the nearest names.
+    """
+    config = _default(model_type)
+    text = config.get_text_config(decoder=True)
+    for part in configs_in(config):
+        _shrink(part, layers if part is text else TOWER_BLOCKS, tower=part is not text)
+    _number_special_tokens(config)
+    apply_overrides(config, overrides or {})
+    return config
+
+
+def _default(model_type: str) -> PretrainedConfig:
+    if model_type not in CONFIG_MAPPING:
+        near = get_close_matches(model_type, list(CONFIG_MAPPING), 3)
+        raise InputError(f"transformers has no model type {model_type!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    return CONFIG_MAPPING[model_type]()
+
+
+def _shrink(config: PretrainedConfig, count: int, *, tower: bool) -> None:
+    general = dict(vars(config))
+    own = take_overrides(config)
+    kept = keep_blocks(config, count, fields.TOWER_BLOCK_COUNT if tower else fields.BLOCK_COUNT)
+    for name, value in list(vars(config).items()):
+        small = fields.small(name, value, fields.TOWER_EXACTLY if tower else fields.EXACTLY)
+        if small != value:
+            setattr(config, name, small)
+    fit_rotary(getattr(config, "rope_parameters", None), _rotary_width(config))
+    put_overrides(config, own, general, kept)
+
+
+def _rotary_width(config: PretrainedConfig) -> int:
+    width = getattr(config, "qk_rope_head_dim", None) or getattr(config, "head_dim", None)
+    return width or fields.HIDDEN // fields.HEADS
+
+
+def _number_special_tokens(config: PretrainedConfig) -> None:
+    """Move every special id into the small vocabulary; ids that were equal stay equal, whichever config names them."""
+    numbers: dict[int, int] = {}
+    for part in configs_in(config):
+        for name, value in list(vars(part).items()):
+            if not re.fullmatch(fields.SPECIAL_ID, name) or value is None or isinstance(value, bool):
+                continue
+            ids = value if isinstance(value, list) else [value]
+            new = [ROLES.get(name) or numbers.setdefault(old, END + 1 + len(numbers)) for old in ids]
+            setattr(part, name, new if isinstance(value, list) else new[0])

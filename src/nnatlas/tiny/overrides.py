@@ -1,0 +1,62 @@
+"""Overrides: what one type needs beyond the general rules, as data.
+
+A key is a dotted path through the config, e.g. `"text_config.layer_types"`.  A leading `*.` stands for every place in the tree,
+sub-configs and dicts alike, where the rest of the path already leads somewhere: `"*.mrope_section"` sets them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from ..errors import InputError
+
+Node = PretrainedConfig | MutableMapping[str, Any]
+
+
+def apply_overrides(config: PretrainedConfig, overrides: Mapping[str, object]) -> None:
+    """Set every path of `overrides` in `config`.  A path that leads nowhere is an InputError that lists what there is."""
+    for path, value in overrides.items():
+        *parents, name = path.removeprefix("*.").split(".")
+        anywhere = path.startswith("*.")
+        places = [node for root in (_nodes(config) if anywhere else [config]) for node in _descend(root, parents)]
+        if anywhere:
+            places = [node for node in places if name in _fields(node)]
+        if not places:
+            raise InputError(f"the override {path!r} leads nowhere in a {config.model_type!r} config; it has {', '.join(_fields(config))}")
+        for node in places:
+            _put(node, name, value)
+
+
+def configs_in(config: PretrainedConfig) -> list[PretrainedConfig]:
+    """`config` and every sub-config below it, each once."""
+    found = [node for node in _nodes(config) if isinstance(node, PretrainedConfig)]
+    return list({id(node): node for node in found}.values())
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for value in _fields(node).values():
+        if isinstance(value, PretrainedConfig | dict):
+            yield from _nodes(value)
+
+
+def _descend(node: Node, names: list[str]) -> Iterator[Node]:
+    for name in names:
+        node = _fields(node).get(name)
+        if not isinstance(node, PretrainedConfig | dict):
+            return
+    yield node
+
+
+def _fields(node: Node) -> dict[str, Any]:
+    return node if isinstance(node, dict) else {k: v for k, v in vars(node).items() if not k.startswith("_")}
+
+
+def _put(node: Node, name: str, value: object) -> None:
+    if isinstance(node, dict):
+        node[name] = value
+    else:
+        setattr(node, name, value)
