@@ -1,0 +1,24 @@
+"""What every test shares: one torch thread per process, no hub, and the one real model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["HF_HUB_OFFLINE"] = "1"  # a test that reaches for the hub should fail here, not depend on who runs it
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder() -> Path:
+    """The folder of SmolLM2, pulled into the user's own cache: once per machine, whichever worker comes first."""
+    from nnatlas.pull import pull
+
+    return pull("smollm2")
