@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from transformers import CONFIG_MAPPING, PretrainedConfig
 
-from ..errors import InputError
+from nnatlas.errors import InputError
 from . import fields
 from .blocks import keep_blocks, put_overrides, take_overrides
 from .overrides import apply_overrides, configs_in
@@ -53,15 +53,28 @@ def _shrink(config: PretrainedConfig, count: int, *, tower: bool) -> None:
     kept = keep_blocks(config, count, fields.TOWER_BLOCK_COUNT if tower else fields.BLOCK_COUNT)
     for name, value in list(vars(config).items()):
         small = fields.small(name, value, fields.TOWER_EXACTLY if tower else fields.EXACTLY)
-        if small != value:
+        if small is not value and not name.startswith("_"):
             setattr(config, name, small)
+    _fit_latent_heads(config)
     fit_rotary(getattr(config, "rope_parameters", None), _rotary_width(config))
     put_overrides(config, own, general, kept)
 
 
+def _fit_latent_heads(config: PretrainedConfig) -> None:
+    """With keys and values decompressed from one latent, every head has its own, and only the rotary part has a free width."""
+    if getattr(config, "kv_lora_rank", None):
+        _set_own(config, num_key_value_heads=config.num_attention_heads)
+        _set_own(config, head_dim=config.qk_rope_head_dim)
+
+
+def _set_own(config: PretrainedConfig, **values: int) -> None:
+    for name, value in values.items():
+        if name in vars(config):
+            setattr(config, name, value)
+
+
 def _rotary_width(config: PretrainedConfig) -> int:
-    width = getattr(config, "qk_rope_head_dim", None) or getattr(config, "head_dim", None)
-    return width or fields.HIDDEN // fields.HEADS
+    return getattr(config, "head_dim", None) or fields.HIDDEN // fields.HEADS
 
 
 def _number_special_tokens(config: PretrainedConfig) -> None:
@@ -71,6 +84,6 @@ def _number_special_tokens(config: PretrainedConfig) -> None:
         for name, value in list(vars(part).items()):
             if not re.fullmatch(fields.SPECIAL_ID, name) or value is None or isinstance(value, bool):
                 continue
-            ids = value if isinstance(value, list) else [value]
-            new = [ROLES.get(name) or numbers.setdefault(old, END + 1 + len(numbers)) for old in ids]
-            setattr(part, name, new if isinstance(value, list) else new[0])
+            many = isinstance(value, list | tuple)
+            new = [ROLES.get(name) or numbers.setdefault(old, END + 1 + len(numbers)) for old in (value if many else [value])]
+            setattr(part, name, type(value)(dict.fromkeys(new)) if many else new[0])

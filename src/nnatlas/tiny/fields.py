@@ -23,21 +23,24 @@ AT_MOST: Table = (
     (16, r"qk_nope_head_dim|index(er)?_head_dim|linear_(key_|value_)?head_dim|o_lora_rank|hc_lowrank|router_hidden_size"),
     (16, r"mamba_(d_head|head_?dim|d_state)|(ssm_)?state_size"),
     (24, r"qk_head_dim|kv_lora_rank"),
-    (32, r"q_lora_rank|dim_model_base|patch_dim|latent_channels|base_channels|output_channels|num_filters|codebook_dim"),
+    (8, r"num_filters"),
+    (32, r"q_lora_rank|dim_model_base|patch_dim|latent_channels|base_channels|output_channels|codebook_dim"),
+    (32, r"hidden_sizes|downsample_channels|\w+_out_channel|nemo_conv_channels"),
     (HIDDEN, r"(\w+_)?hidden_(size|dim)|d_model|dim|n_embd|emb_dim|(\w+_)?embed(ding)?_(dim|size)|hidden_size_global"),
     (HIDDEN, r"word_embed_proj_dim|lru_width|projection_dim|(\w+_)?output_dim|adapter_(in|out)_dim|projector_input_dim"),
     (112, r"(\w+_)?(intermediate|ffn_hidden|feed_forward)_size(_mlp)?|(\w+_)?(ffn|mlp|ff)_dim|d_ff|dff|dim_ff|[nd]_inner"),
     (128, r"mamba_d_ssm"),
-    (256, r"(\w+_)?max_position_embeddings|n_positions|n_ctx|max_(target|source)_positions|max_seq_len|context_length"),
     (64, r"original_max_position_embeddings|num_(position_)?embeddings|position_embedding_size|codebook_size|rel_extent"),
+    (256, r"(\w+_)?max_position_embeddings|n_positions|n_ctx|max_(target|source)_positions|max_seq_len|context_length"),
     (VOCAB, r"(\w+_)?vocab_size(_\w+)?|encoder_hash_byte_group_vocab"),
     (WINDOW, r"(\w+_)?(sliding_window|window_size|window_len)(_size)?|local_attention|attention_chunk_size"),
     (8, r"(mamba_)?chunk_size|block_size|\w*chunk_length|num_(latents|query_tokens|image_tokens)|latent_query_num"),
-    (8, r"laurel_rank|adapter_rank|gated_norm_rank|loop_gate_rank|d_rel|time_step_rank|mamba_dt_rank|(mamba_)?n_heads"),
+    (8, r"rotary_dim|laurel_rank|adapter_rank|gated_norm_rank|loop_gate_rank|d_rel|time_step_rank|mamba_dt_rank|(mamba_)?n_heads"),
     (8, r"mamba_(num|n)_heads"),
     (4, r"(moe_)?num_(local_)?experts|n_routed_experts|index_topk|index_block_size|log_scaling_n_floor|floor_scale"),
     (2, r"zero_expert_num|index_topk_blocks|o_groups|index_n_heads|(moe_)?num_shared_experts|n_shared_experts"),
-    (1, r"first_k_dense_replace|num_dense_layers|n_group|topk_group|num_expert_group"),
+    (2, r"n_group|num_expert_group"),
+    (1, r"first_k_dense_replace|num_dense_layers|topk_group"),
     (0, r"num_nextn_predict_layers"),
 )
 
@@ -46,7 +49,9 @@ EXACTLY: Table = (
     (48, r"moe_(intermediate|hidden)_size|\w*shared_experts?_intermediate_size|expert_ffn_hidden_size|share_expert_dim"),
     (HEADS, r"num_attention_heads|num_heads|n_heads?|attention_heads|swa_num_attention_heads|linear_num_(value_)?heads"),
     (KV_HEADS, r"(swa_)?num_key_value_heads|num_kv_heads|kv_n_heads|linear_num_key_heads|num_query_groups"),
-    (HEAD_DIM, r"(swa_)?head_dim|attention_head_(dim|size)|d_head|d_kv|dim_head|kv_channels|query_pre_attn_scalar"),
+    (HEAD_DIM, r"(swa_)?head_dim|attention_head_(dim|size)|d_head|d_kv|dim_head|kv_channels"),
+    (40, r"query_pre_attn_scalar"),  # as the square of the score scale, so not the head width
+    (2, r"(mamba_)?n_?groups"),
     (2, r"num_experts_per_tok(en)?|moe_top_?k|moe_k|top_k_experts"),
 )
 
@@ -57,7 +62,10 @@ TOWER_EXACTLY: Table = (
 )
 
 # Fields that a type leaves open and that have a size in every model.
-OPEN = r"head_dim|num_key_value_heads|clip_qkv|final_logit_softcapping"
+OPEN = r"head_dim|num_key_value_heads|num_experts_per_tok|clip_qkv|final_logit_softcapping"
+
+# Switches for offsets, which are all on.
+OFFSET = r"(attention|attn|mlp|attention_out|lm_head|qkv|o)_bias|(use_)?(qkv_)?bias|add_bias_linear|mup_enabled"
 
 SPECIAL_ID = r"\w*token_ids?|\w*token_index|im(age)?_\w+_id|slice_\w+_id|newline_id"
 BLOCK_COUNT = r"num_hidden_layers|n_layers?|num_layers|num_blocks|(num_)?decoder_layers|decoder_num_layers|layers"
@@ -80,6 +88,8 @@ def small(name: str, value: Any, exactly: Table) -> Any:
     """What `value` of the field `name` becomes in a tiny model; itself where no rule speaks of it."""
     if isinstance(value, list | tuple) and value and len({type(item) for item in value}) == 1:
         return type(value)(small(name, item, exactly) for item in value)
+    if value is False and re.fullmatch(OFFSET, name):
+        return True
     if isinstance(value, bool) or (value is None and not re.fullmatch(OPEN, name)):
         return value
     if isinstance(value, float | int) and re.fullmatch(SCORE_FACTOR, name):

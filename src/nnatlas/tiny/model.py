@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, PretrainedConfig, PreTrainedModel
+import transformers
+from transformers import PreTrainedModel
+from transformers.models.auto import modeling_auto
 
-from ..errors import InputError
+from nnatlas.errors import InputError
+
 from .config import tiny_config
 from .weights import perturb
 
-TASKS = {"causal-lm": AutoModelForCausalLM, "image-text-to-text": AutoModelForImageTextToText}
+CLASSES = {
+    "causal-lm": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    "image-text-to-text": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+}
 
 
 def tiny_model(
@@ -25,27 +31,29 @@ def tiny_model(
 ) -> PreTrainedModel:
     """A small random model of `model_type` in evaluation mode; the same `seed` gives the same weights.
 
-    `task` is `"causal-lm"` or `"image-text-to-text"`, by default the first that the type has.  The global random state is left
-    as it was.  An InputError says so when the type has no such task.
+    `task` is `"causal-lm"` or `"image-text-to-text"`, by default the first that the type has.  The global random state is
+    left as it was.  An InputError says so when the type has no such task.
 
     >>> tiny_model("llama")(torch.tensor([[1, 2, 3]])).logits.shape
     torch.Size([1, 3, 320])
     """
+    model_class = _model_class(model_type, task)
     config = tiny_config(model_type, overrides)
-    builder = _builder(config, task)
+    if isinstance(text := config.get_text_config(decoder=True), model_class.config_class):
+        config = text  # the language model inside a multimodal type
     given = {"attn_implementation": attn_implementation, "dtype": dtype}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = builder.from_config(config, **{name: value for name, value in given.items() if value is not None})
+        model = model_class._from_config(config, **{name: value for name, value in given.items() if value is not None})
         perturb(model)
     return model.eval()
 
 
-def _builder(config: PretrainedConfig, task: str | None) -> type:
-    if task is not None and task not in TASKS:
-        raise InputError(f"no task {task!r}; there are {' and '.join(map(repr, TASKS))}")
-    served = {name: auto for name, auto in TASKS.items() if type(config) in auto._model_mapping}
-    wanted = task or next(iter(served), None)
-    if wanted not in served:
-        raise InputError(f"transformers builds no {wanted or 'language model'} from the type {config.model_type!r}")
-    return served[wanted]
+def _model_class(model_type: str, task: str | None) -> type[PreTrainedModel]:
+    """The class by the type's own name, since the auto classes go by the config's class, which a type may share or shadow."""
+    if task is not None and task not in CLASSES:
+        raise InputError(f"no task {task!r}; there are {' and '.join(map(repr, CLASSES))}")
+    for names in [CLASSES[task]] if task else CLASSES.values():
+        if model_type in names:
+            return getattr(transformers, names[model_type])
+    raise InputError(f"transformers has no {task or 'language'} model of type {model_type!r}")

@@ -6,12 +6,13 @@ sub-configs and dicts alike, where the rest of the path already leads somewhere:
 
 from __future__ import annotations
 
+from copy import deepcopy
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from transformers import PretrainedConfig
+from transformers import CONFIG_MAPPING, PretrainedConfig
 
-from ..errors import InputError
+from nnatlas.errors import InputError
 
 Node = PretrainedConfig | MutableMapping[str, Any]
 
@@ -25,7 +26,8 @@ def apply_overrides(config: PretrainedConfig, overrides: Mapping[str, object]) -
         if anywhere:
             places = [node for node in places if name in _fields(node)]
         if not places:
-            raise InputError(f"the override {path!r} leads nowhere in a {config.model_type!r} config; it has {', '.join(_fields(config))}")
+            there = ", ".join(_fields(config))
+            raise InputError(f"the override {path!r} leads nowhere in a {config.model_type!r} config; it has {there}")
         for node in places:
             _put(node, name, value)
 
@@ -55,8 +57,10 @@ def _fields(node: Node) -> dict[str, Any]:
     return node if isinstance(node, dict) else {k: v for k, v in vars(node).items() if not k.startswith("_")}
 
 
-def _put(node: Node, name: str, value: object) -> None:
-    if isinstance(node, dict):
-        node[name] = value
-    else:
-        setattr(node, name, value)
+def _put(node: Node, name: str, value: Any) -> None:
+    if isinstance(value, Mapping) and "model_type" in value:  # a config written out as data, e.g. a tower of another type
+        fields = {key: item for key, item in value.items() if key != "model_type"}
+        vars(node)[name] = CONFIG_MAPPING[value["model_type"]](**fields)  # past the check that it is the type's own tower
+        return
+    value = tuple(value) if isinstance(_fields(node).get(name), tuple) else deepcopy(value)
+    node.__setitem__(name, value) if isinstance(node, dict) else setattr(node, name, value)

@@ -8,51 +8,59 @@ patterns lie between uniform and one-hot, and logits spread over a few units.
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 TABLE_STD = 0.25  # of embeddings and of the head: logits of about 0.25 * sqrt(hidden 64) = 2
+GAIN = 1.2  # of a linear map: the size of its output for an input of size 1
 NOISE = 0.3
-FLOW = 1.0  # how much larger than at its input a linear map's output is
+TEMPERATURE = r"\.temp$"  # starts at 0, where every pattern would be uniform
 
 
 @torch.no_grad()
 def perturb(model: PreTrainedModel) -> None:
     """Give every parameter, and every float buffer that a checkpoint would carry, a value drawn from torch's generator."""
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    head = model.get_output_embeddings()
-    tables |= {id(head.weight)} if head is not None else set()
-    for tensor in [*model.parameters(), *_persistent_buffers(model)]:
+    spread = _spreads(model)
+    for name, tensor in model.state_dict(keep_vars=True).items():
         if tensor.is_floating_point():
-            tensor.copy_(_table(tensor) if id(tensor) in tables else _moved(tensor))
+            start = torch.nan_to_num(tensor.float(), posinf=0.0, neginf=0.0)
+            start = start + 1 if re.search(TEMPERATURE, name) else start
+            tensor.copy_(_moved(start, spread.get(id(tensor))))
 
 
-def _moved(tensor: Tensor) -> Tensor:
-    tensor = torch.nan_to_num(tensor.float(), posinf=0.0, neginf=0.0)
-    if tensor.ndim >= 2 and _is_centred(tensor):
-        return torch.randn_like(tensor) * _glorot(tensor.shape)
+def _spreads(model: PreTrainedModel) -> dict[int, float]:
+    """The standard deviation of every weight whose use is known from its module's class, by the weight's `id`."""
+    spread: dict[int, float] = {}
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            spread[id(module.weight)] = GAIN / math.sqrt(module.in_features)
+        elif isinstance(module, Conv1D):
+            spread[id(module.weight)] = GAIN / math.sqrt(module.nx)
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    tables += filter(None, [model.get_output_embeddings()])
+    return spread | {id(table.weight): TABLE_STD for table in tables}
+
+
+def _moved(tensor: Tensor, spread: float | None) -> Tensor:
+    """Matrices anew; gains, biases, decays and time constants near where they were, or near 0 if they were 0."""
+    if spread is not None or (tensor.ndim >= 2 and _is_centred(tensor)):
+        return torch.randn_like(tensor) * (spread or _glorot(tensor.shape))
     noise = NOISE * torch.randn_like(tensor).clamp(-2, 2)
     return torch.where(tensor == 0, noise, tensor * (1 + noise))
 
 
-def _table(tensor: Tensor) -> Tensor:
-    return TABLE_STD * torch.randn(tensor.shape)
-
-
 def _is_centred(tensor: Tensor) -> bool:
-    """Whether values lie around zero, as matrices do; gains, decays and time constants lie around something else."""
+    """Whether values lie around zero, as those of matrices do."""
     return bool(tensor.mean().abs() <= 0.5 * tensor.std(correction=0))
 
 
 def _glorot(shape: torch.Size) -> float:
     """Glorot's standard deviation (2010), which needs not know which of the last two axes is the input."""
     if len(shape) > 3:  # a convolution over images: [out, in, height, width]
-        return FLOW / math.sqrt(math.prod(shape[1:]))
-    return FLOW * math.sqrt(2 / (shape[-1] + shape[-2]))
+        return GAIN / math.sqrt(math.prod(shape[1:]))
+    return GAIN * math.sqrt(2 / (shape[-1] + shape[-2]))
 
-
-def _persistent_buffers(model: nn.Module) -> list[Tensor]:
-    saved = set(model.state_dict(keep_vars=True))
-    return [buffer for name, buffer in model.named_buffers() if name in saved]
