@@ -39,7 +39,11 @@ class PlaceError(AtlasError):
 
 
 class Unavailable(AtlasError, AttributeError):
-    """This model has no such value; the message carries the row's reason."""
+    """This model has no such value; `reason` is the row's own, the message says it in full."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class NotInRun(AtlasError, AttributeError):

@@ -1,0 +1,193 @@
+"""From a cell to a point: pick the alternative the live model has, find its module, and make its codec ready."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from nnatlas import layouts
+from nnatlas.bind.codec import Codec, Scale, View
+from nnatlas.bind.paths import above, join, lookup
+from nnatlas.bind.points import ATTENTION, INPUT, OPERATION, OUTPUT, Computed, Point
+from nnatlas.bind.sizes import setting
+from nnatlas.errors import RowDoesNotFit, Unavailable
+from nnatlas.places import Absent, Attention, Derived, Factor, Operation, Place, Same, Side, parse
+from nnatlas.values import Value
+
+if TYPE_CHECKING:
+    from nnatlas.bind.tree import BoundModel, Host
+
+_STEPS = {"query": "inputs", "key": "inputs", "value": "inputs"}
+_ITEMS = {"query": 0, "key": 1, "value": 2}
+
+
+def make_point(host: Host, value: Value) -> Point | Computed:
+    """The point of `value` at `host`; `Unavailable` with the reason if this host has none."""
+    found = resolve(host, value)
+    if isinstance(found, Absent):
+        raise unavailable(host, value.name, found.reason)
+    if isinstance(found.source, Same):
+        return host.point(found.source.value)
+    layout = layouts.custom(found.axes) if found.axes else value.layout
+    if isinstance(found.source, Derived):
+        source = found.source
+        return Computed(
+            name_of(host, value), value, layout, host.sizes, source.function, source.arguments, host, value.read_only
+        )
+    module, path = _module(host, found)
+    point = Point(
+        name=name_of(host, value),
+        value=value,
+        layout=layout,
+        sizes=host.sizes,
+        place=found,
+        module=module,
+        path=path,
+        above=above(host.owner.module, path),
+        codec=_codec(host, found, layout),
+        block=host.index,
+        block_module=None if host.index is None else host.owner.blocks[host.index].module,
+        read_only=value.read_only,
+        watched=watched(host, path),
+        **_stage(found),
+    )
+    if found.after_layers:
+        point.after = host.owner.blocks[-1].point("layer_output")
+    return point
+
+
+def native_point(owner: BoundModel, name: str, path: str, stage: str, item: int | str | None, value: Value) -> Point:
+    """A point on any module of the model by its native path, for `.input`, `.output` and derived values."""
+    module = lookup(owner.module, path)
+    block = next((block for block in owner.blocks if f"{path}.".startswith(f"{block.path}.")), None)
+    return Point(
+        name=name,
+        value=value,
+        layout=value.layout,
+        sizes={},
+        place=None,
+        module=module,
+        path=path,
+        above=above(owner.module, path),
+        stage=stage,
+        item=item,
+        block=block and block.index,
+        block_module=block and block.module,
+        watched=watched(block, path) if block else (),
+    )
+
+
+def watched(host: Host, path: str) -> tuple[tuple[nn.Module, frozenset[str]], ...]:
+    """The modules at or above `path` whose torch functions some cell of the block counts, and which functions."""
+    block = host.block or host
+    found = [(module, names) for where, module, names in block.operations if f"{path}.".startswith(f"{where}.")]
+    return tuple(found)
+
+
+def operations(block: Host) -> list[tuple[str, nn.Module, frozenset[str]]]:
+    """Modules of a block that have operation cells: path, module, and the functions that are counted there."""
+    found: dict[str, tuple[nn.Module, set[str]]] = {}
+    for host in (block, *block.parts.values()):
+        for value in host.values.values():
+            place = resolve(host, value)
+            if isinstance(place, Place) and isinstance(place.source, Operation):
+                module, path = _module(host, place)
+                found.setdefault(path, (module, set()))[1].add(place.source.function)
+    return [(path, module, frozenset(names)) for path, (module, names) in found.items()]
+
+
+def name_of(host: Host, value: Value | str) -> str:
+    """What the user types after `model.`, such as `layers[5].self_attn.attention_output`."""
+    return join(host.name, value if isinstance(value, str) else value.name)
+
+
+def unavailable(host: Host, name: str, reason: str) -> Unavailable:
+    """The error for an absent value."""
+    return Unavailable(f"{name_of(host, name)} is not available: {reason}. See model.support() for what is.", reason)
+
+
+def resolve(host: Host, value: Value) -> Place | Absent:
+    """The first alternative of the value's cell whose modules the live model has."""
+    cell, missing = host.cell(value), ""
+    for alternative in cell if isinstance(cell, tuple) else (cell,):
+        if isinstance(alternative, Absent):
+            return alternative
+        place = parse(alternative)
+        why = _lacks(host, place)
+        if why is None:
+            return place
+        missing = missing or why
+    return Absent(missing)
+
+
+def _lacks(host: Host, place: Place) -> str | None:
+    """Why a place cannot be had here, or None."""
+    source = place.source
+    if isinstance(source, Attention):
+        return None if host.kind == "self_attn" else "only an attention has attention points"
+    if isinstance(source, Derived | Same):
+        return None
+    found = _find(host, source.path)
+    return found.reason if isinstance(found, Absent) else None
+
+
+def _find(host: Host, path: str) -> tuple[nn.Module, str] | Absent:
+    """A role, `block`, `root`, a host of the block, or a native path under the block (the root for the model's values)."""
+    head, _, tail = path.partition(".")
+    block = host.block or host
+    start: Any = {"root": (host.owner.module, ""), "block": (block.module, block.path)}.get(head) or host.role(head)
+    if isinstance(start, Absent):
+        return start
+    if start is None:
+        start, tail = (block.module, block.path), path
+    found = lookup(start[0], tail)
+    if not isinstance(found, nn.Module):
+        return Absent(f"{type(start[0]).__name__} has no module {tail}")
+    return found, join(start[1], tail)
+
+
+def _module(host: Host, place: Place) -> tuple[nn.Module, str]:
+    source = place.source
+    found = (host.module, host.path) if isinstance(source, Attention) else _find(host, source.path)  # type: ignore[union-attr]
+    if isinstance(found, Absent):
+        raise RowDoesNotFit(found.reason)
+    return found
+
+
+def _stage(place: Place) -> dict[str, Any]:
+    source = place.source
+    if isinstance(source, Attention):
+        step = _STEPS.get(source.point, source.point)
+        return {"stage": ATTENTION, "step": step, "item": _ITEMS.get(source.point, 0)}
+    if isinstance(source, Operation):
+        step = f"{source.function}[{source.index}] > {source.side}"
+        return {"stage": OPERATION, "step": step, "item": source.item, "operation": source}
+    assert isinstance(source, Side)
+    return {"stage": INPUT if source.side == "in" else OUTPUT, "item": source.item}
+
+
+def _codec(host: Host, place: Place, layout: layouts.Layout) -> Codec:
+    scales = tuple((scale_of(host, factor), factor.divides) for factor in place.factors)
+    try:
+        view = View(place.pattern, layout.axes, host.sizes) if place.pattern else None
+    except RowDoesNotFit as fault:
+        raise RowDoesNotFit(f"families/{host.owner.family.name}.py, {place.text!r} on {host!r}: {fault}") from None
+    return Codec(view, scales, place.copied, place.shared)
+
+
+def scale_of(host: Host, factor: Factor) -> Scale:
+    """A factor as a function: a number of the config, or a live attribute such as `block.layer_scalar`."""
+    head, _, tail = factor.name.partition(".")
+    if tail:
+        start = {"block": (host.block or host).module, "root": host.owner.module}.get(head)
+        owner = start if start is not None else _find(host, head)[0]  # type: ignore[index]
+        if lookup(owner, tail) is None:
+            raise RowDoesNotFit(f"families/{host.owner.family.name}.py: {factor.name} is not on {host!r}")
+        return lambda: lookup(owner, tail)
+    number = float(factor.name) if factor.name.isdigit() else setting(host.owner.config, factor.name)
+    if number is None:
+        raise RowDoesNotFit(f"families/{host.owner.family.name}.py: the config has no {factor.name}")
+    fixed = math.sqrt(number) if factor.root else float(number)
+    return lambda: fixed

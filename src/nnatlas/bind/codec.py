@@ -1,0 +1,130 @@
+"""Between a native tensor and a value: split and reorder axes, scale; and back again when the value was edited.
+
+`take` never copies unless a scale or `copied` asks for it: a split or a reorder is a view, so an edit in place lands by
+itself.  `put` builds a fresh native tensor, never writes into the old one, which others may hold; only a `shared` place,
+which the forward reads twice, is written in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from nnatlas.errors import RowDoesNotFit
+from nnatlas.places import Pattern
+
+Scale = Callable[[], "float | Tensor"]
+
+
+@dataclass(slots=True)
+class View:
+    """A pattern made ready: the steps that turn a native tensor into the layout's axes, all of them views."""
+
+    pattern: Pattern
+    target: tuple[str, ...]
+    sizes: Mapping[str, int]
+    _splits: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    _narrow: tuple[int, int, int] | None = None
+    _order: tuple[int, ...] = ()
+    _select: int | None = None
+
+    def __post_init__(self) -> None:
+        axes: list[str] = []
+        for dim, group in enumerate(self.pattern.groups):
+            part = group[self.pattern.pick or 0] if len(group) > 1 else group[0]
+            if len(group) > 1:
+                lengths = [math.prod(self._size(axis) for axis in one) for one in group]
+                chosen = self.pattern.pick or 0
+                self._narrow = (dim, sum(lengths[:chosen]), lengths[chosen])
+            if len(part) > 1:
+                self._splits.append((dim, part))
+            axes += part
+        literal = next((at for at, axis in enumerate(axes) if axis.isdigit()), None)
+        if literal is not None:
+            self._select = literal
+            axes.pop(literal)
+        if sorted(axes) != sorted(self.target):
+            raise RowDoesNotFit(f"the cell's axes ({' '.join(axes)}) are not the layout's ({' '.join(self.target)})")
+        self._order = tuple(axes.index(axis) for axis in self.target)
+
+    def _size(self, axis: str) -> int:
+        if axis.isdigit():
+            return int(axis)
+        if axis not in self.sizes:
+            raise RowDoesNotFit(f"the size of {axis} is not known here")
+        return self.sizes[axis]
+
+    def __call__(self, native: Tensor, batch: int) -> Tensor:
+        if self._narrow is not None:
+            native = native.narrow(*self._narrow)
+        for dim, part in reversed(self._splits):
+            native = native.unflatten(dim, self._lengths(part, batch))
+        if self._select is not None:
+            native = native.select(self._select, self.pattern.pick or 0)
+        return native.permute(self._order)
+
+    def _lengths(self, part: tuple[str, ...], batch: int) -> list[int]:
+        """Sizes of one split: at most one may be unknown; of `(batch seq)` the batch is the call's."""
+        lengths = [int(axis) if axis.isdigit() else self.sizes.get(axis, -1) for axis in part]
+        if lengths.count(-1) > 1 and "batch" in part:
+            lengths[part.index("batch")] = batch
+        return lengths
+
+
+class _Pinned(torch.autograd.Function):
+    """The native tensor's own numbers, with the gradient sent to the value it was rebuilt from.
+
+    A scaled value divided by its scale again differs from the native tensor in the last bit; reading must change nothing.
+    """
+
+    @staticmethod
+    def forward(ctx: object, rebuilt: Tensor, native: Tensor) -> Tensor:
+        return native.clone()
+
+    @staticmethod
+    def backward(ctx: object, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0], None
+
+
+@dataclass(slots=True)
+class Codec:
+    """How one point turns what the model holds into the value, and back."""
+
+    view: View | None = None
+    scales: tuple[tuple[Scale, bool], ...] = ()
+    copied: bool = False
+    shared: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """The value is the native tensor itself."""
+        return self.view is None and not self.scales and not self.copied
+
+    def take(self, native: Tensor, batch: int) -> Tensor:
+        value = native if self.view is None else self.view(native, batch)
+        for scale, divides in self.scales:
+            value = value / scale() if divides else value * scale()
+        return value.clone() if self.copied and not self.scales else value
+
+    def put(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
+        """A native tensor that holds `value`; `native` itself, written in place, where the place is shared."""
+        for scale, divides in self.scales:
+            value = value * scale() if divides else value / scale()
+        if self.shared:
+            (native if self.view is None else self.view(native, batch)).copy_(value)
+            return native
+        if self.view is None:
+            value = value.to(device=native.device, dtype=native.dtype)
+            return value.clone() if self.copied else value
+        fresh = native.clone()
+        self.view(fresh, batch).copy_(value)
+        return fresh
+
+    def rejoin(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
+        """The native tensor unchanged in number, but computed from `value`, so that gradients pass through it."""
+        rebuilt = self.put(native, value, batch)
+        return _Pinned.apply(rebuilt, native.detach()) if self.scales else rebuilt

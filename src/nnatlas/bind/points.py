@@ -1,0 +1,66 @@
+"""A point: one value at one host of one live model, ready for the engine to stop at.
+
+The engine sees nothing of families: a point says which module to tap, at which stage of its call, which piece of the call
+to hand out, and how to turn it into the value and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from nnatlas.bind.codec import Codec
+from nnatlas.layouts import Layout
+from nnatlas.places import Operation, Place
+from nnatlas.values import Value
+
+INPUT, OUTPUT, ATTENTION, OPERATION = "in", "out", "attention", "operation"
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """Where and how one value is had.  `stage` is a module's `in` or `out`, `attention` or `operation`.
+
+    `step` tells apart the stops within one stage: the attention call's `inputs`, `scores`, `probabilities` and `out`, or
+    the operation's function, call number and side.  Points of one `site` are served at one stop, in any order.
+    """
+
+    name: str
+    value: Value
+    layout: Layout
+    sizes: Mapping[str, int]
+    place: Place | None
+    module: nn.Module
+    path: str
+    above: tuple[nn.Module, ...]
+    stage: str
+    step: str = ""
+    item: int | str | None = None
+    codec: Codec = field(default_factory=Codec)
+    block: int | None = None
+    block_module: nn.Module | None = None
+    read_only: str = ""
+    operation: Operation | None = None
+    after: Point | None = None
+    watched: tuple[tuple[nn.Module, frozenset[str]], ...] = ()
+    site: Hashable = None
+
+    def __post_init__(self) -> None:
+        self.site = (id(self.module), self.stage, self.step)
+
+
+@dataclass(slots=True, eq=False)
+class Computed:
+    """A derived value: a named function over other values of the same run."""
+
+    name: str
+    value: Value
+    layout: Layout
+    sizes: Mapping[str, int]
+    function: str
+    arguments: tuple[str, ...]
+    host: Any  # bind.tree.Host, which makes points itself
+    read_only: str = ""

@@ -1,0 +1,207 @@
+"""The bound tree: every host of a live model with its roles, its kinds of block and its points, made from the row.
+
+`bind` walks the blocks once and looks each role up; points are made when first asked for.  A role that should be there and
+is not is refused here, naming family, role and path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from torch import nn
+
+from nnatlas.bind import sizes as sizing
+from nnatlas.bind.cells import make_point, operations
+from nnatlas.bind.paths import join, lookup, meets
+from nnatlas.bind.points import Computed, Point
+from nnatlas.errors import RowDoesNotFit, Unavailable
+from nnatlas.families._row import ROLES, Cell, Family
+from nnatlas.places import Absent
+from nnatlas.values import VALUES, Value, on_host
+
+
+@dataclass(eq=False)
+class Host:
+    """One object that values hang on: the model, a block, or a block's attention, mixer or MLP."""
+
+    kind: str
+    name: str
+    module: nn.Module
+    path: str
+    owner: BoundModel
+    roles: dict[str, tuple[nn.Module, str] | Absent]
+    cells: Mapping[str, Cell]
+    index: int | None = None
+    block: Host | None = None
+    kinds: tuple[str, ...] = ()
+    parts: dict[str, Host] = field(default_factory=dict)
+    _points: dict[str, Point | Computed] = field(default_factory=dict)
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """The vocabulary of this host, by name."""
+        return {value.name: value for value in on_host(self.kind)}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Sizes of this host; an attention's head counts and an MLP's width may differ from block to block."""
+        found = dict(self.owner.root.sizes) if self.kind != "model" else self._model_sizes()
+        modules = {role: bound[0] for role, bound in self.roles.items() if not isinstance(bound, Absent)}
+        if self.kind == "self_attn":
+            found |= sizing.attention_sizes(self.module, modules, self.owner.config)
+        elif self.kind == "mlp":
+            found |= sizing.mlp_sizes(self.module, modules, self.owner.config)
+        elif self.kind == "block":
+            for part in self.parts.values():
+                found |= {name: size for name, size in part.sizes.items() if name in part.own_sizes}
+        found |= {name: self.owner.stated(path, self) for name, path in self.owner.family.sizes.items()}
+        return found
+
+    @cached_property
+    def operations(self) -> list[tuple[str, nn.Module, frozenset[str]]]:
+        """Modules of this block that write their arithmetic out, and the torch functions that places there count."""
+        return operations(self) if self.owner.family.counts_operations else []
+
+    @property
+    def own_sizes(self) -> tuple[str, ...]:
+        return {"self_attn": sizing.ATTENTION_SIZES, "mlp": sizing.MLP_SIZES}.get(self.kind, ())
+
+    def _model_sizes(self) -> dict[str, int]:
+        """Sizes that hold for the whole model, from the config and the embedding."""
+        config, embedding = self.owner.config, self.roles["embed_tokens"]
+        found = {"num_layers": len(self.owner.blocks), "hidden_size": sizing.setting(config, "hidden_size", "n_embd", "d_model")}
+        rows = None if isinstance(embedding, Absent) else lookup(embedding[0], "weight")
+        found["vocab_size"] = sizing.setting(config, "vocab_size") or (rows.shape[0] if rows is not None else None)
+        return {name: size for name, size in found.items() if isinstance(size, int)}
+
+    def role(self, name: str) -> tuple[nn.Module, str] | Absent | None:
+        """What plays a role here or, for a block's part, in the block; None if nobody in this family has heard of it."""
+        block = self.block or self
+        for host in (self, block, *block.parts.values(), self.owner.root):
+            if name in host.roles:
+                return host.roles[name]
+        return None
+
+    def absence(self, name: str) -> str | None:
+        """Why this host lacks a value, or None if it is served."""
+        try:
+            self.point(name)
+        except Unavailable as why:
+            return why.reason
+        return None
+
+    def point(self, name: str) -> Point | Computed:
+        """The point of a value; `Unavailable` with the row's reason if there is none here."""
+        found = self._points.get(name)
+        if found is None:
+            found = self._points[name] = make_point(self, self.values[name])
+        return found
+
+    def cell(self, value: Value) -> Cell:
+        return self.cells[value.key] if value.key in self.cells else Absent("this family's row does not say where it is")
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name or 'model'}: {type(self.module).__name__}>"
+
+
+class BoundModel:
+    """A row met with a module: `root`, the `blocks`, and what the engine needs to know of the whole."""
+
+    def __init__(self, module: nn.Module, family: Family) -> None:
+        self.module, self.family = module, family
+        self.config = _text_config(module.config)
+        self.blocks: list[Host] = []
+        self.runs: list[Any] = []  # open runs, innermost last
+        self.orders: dict[tuple[str, ...], dict[tuple[str, str], int]] = {}  # learned: see engine.order
+        self.looped = family.looped
+        self.root = Host("model", "", module, "", self, {}, family.cells)
+        self._find_model_roles()
+        self.blocks += [self._block(index, block) for index, block in enumerate(self._layers())]
+        hosts = [self.root, *(host for block in self.blocks for host in (*block.parts.values(), block))]
+        self.hosts = {host.path: host for host in hosts}  # a block that is its own MLP answers as the block
+
+    def stated(self, path: str, host: Host) -> Any:
+        """A number that the row points at: `config.x`, or an attribute under the block such as `self_attn.x`."""
+        start, _, rest = path.partition(".")
+        origin = self.config if start == "config" else host.module if start == "host" else None
+        found = lookup(origin, rest) if origin is not None else lookup((host.block or host).module, path)
+        if found is None:
+            raise RowDoesNotFit(f"families/{self.family.name}.py: no {path} on {host!r}")
+        return found
+
+    def _find_model_roles(self) -> None:
+        base = self._one("base", self.family.cells["base"], self.module, "")
+        prefix = "" if isinstance(base, Absent) else base[1]
+        self.root.roles["base"] = base
+        for role, host in ROLES.items():
+            if host == "model" and role != "base":
+                cell = _rooted(self.family.cells[role], prefix)
+                self.root.roles[role] = self._one(role, cell, self.module, "")
+
+    def _layers(self) -> nn.ModuleList:
+        layers = self.root.roles["layers"]
+        if isinstance(layers, Absent):
+            raise RowDoesNotFit(f"families/{self.family.name}.py: a family needs a block stack")
+        return layers[0]
+
+    def _block(self, index: int, module: nn.Module) -> Host:
+        layers = self.root.roles["layers"]
+        kinds = [kind for kind in self.family.kinds if meets(kind.when, module, self.config, index)]
+        cells: Mapping[str, Cell] = self.family.cells
+        for kind in kinds:
+            cells = {**cells, **kind.cells}
+        names = tuple(kind.name for kind in kinds)
+        block = Host("block", f"layers[{index}]", module, f"{layers[1]}.{index}", self, {}, cells, index, kinds=names)
+        for role in (name for name, host in ROLES.items() if host == "block"):
+            block.roles[role] = self._one(role, cells[role], module, block.path, block)
+        for part in ("self_attn", "linear_attn", "mlp"):
+            if not isinstance(block.roles[part], Absent):
+                block.parts[part] = self._part(part, block, cells)
+        return block
+
+    def _part(self, kind: str, block: Host, cells: Mapping[str, Cell]) -> Host:
+        module, path = block.roles[kind]
+        part = Host(kind, f"{block.name}.{kind}", module, path, self, {}, cells, block.index, block, block.kinds)
+        for role in (name for name, host in ROLES.items() if host == kind):
+            part.roles[role] = self._one(role, cells[role], module, path, block)
+        return part
+
+    def _one(self, role: str, cell: Cell, start: nn.Module, path: str, block: Host | None = None) -> Any:
+        """The first alternative of a role's cell that the live model has."""
+        for alternative in cell if isinstance(cell, tuple) else (cell,):
+            if isinstance(alternative, Absent):
+                return alternative
+            origin, where, rest = start, path, alternative
+            head, _, tail = alternative.partition(".")
+            if head in ("root", "block"):
+                origin, where, rest = (self.module, "", tail) if head == "root" else (block.module, block.path, tail)
+            found = lookup(origin, rest)
+            if isinstance(found, nn.Module):
+                return found, join(where, rest)
+        tried = " or ".join(str(one) for one in (cell if isinstance(cell, tuple) else (cell,)))
+        raise RowDoesNotFit(
+            f"families/{self.family.name}.py says {role} is at {tried}, but {type(start).__name__} "
+            f"({path or 'the model'}) has no such module; it has: {', '.join(name for name, _ in start.named_children())}"
+        )
+
+
+def _rooted(cell: Cell, base: str) -> Cell:
+    """Replace a leading `base.` by the path that plays it."""
+    if isinstance(cell, tuple):
+        return tuple(_rooted(one, base) for one in cell)  # type: ignore[misc]  alternatives are not nested
+    return join(base, cell[5:]) if isinstance(cell, str) and cell.startswith("base.") else cell
+
+
+def _text_config(config: Any) -> Any:
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def bind(module: nn.Module, family: Family) -> BoundModel:
+    """Meet a row with a live module; `RowDoesNotFit` names what is not where the row says."""
+    return BoundModel(module, family)
+
+
+__all__ = ["VALUES", "BoundModel", "Host", "bind"]

@@ -1,0 +1,46 @@
+"""What the engine says when it cannot do what was asked: what was asked, where the forward stands, and what to type."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from nnatlas.bind.points import Computed, Point
+from nnatlas.errors import AlreadyRan, InputError, NeverReached, NotInRun, ReadOnly
+
+
+def already_ran(point: Point, stands: str, sure: bool = True) -> AlreadyRan | NeverReached:
+    """The forward is past the place (or ended without coming to it)."""
+    if not sure:
+        return never_reached(point, stands)
+    return AlreadyRan(
+        f"{point.name} has already been computed: the forward stands at {stands}. Values come in the order in which the "
+        f"forward computes them. Read {point.name} earlier in the block and keep it in a variable, or take names in any "
+        f'order with model.collect(inputs, ["{point.name}", ...]).'
+    )
+
+
+def never_reached(point: Point, stands: str) -> NeverReached:
+    """This forward does not come to the place at all."""
+    return NeverReached(
+        f"{point.name} was not computed: the forward went on to {stands} without calling {point.path or 'the model'}. "
+        "The module was skipped for these inputs, or the model keeps it for another mode."
+    )
+
+
+def read_only(point: Point | Computed) -> ReadOnly:
+    """An assignment to a value that is computed from others, or belongs to the call."""
+    return ReadOnly(f"{point.name} cannot be assigned: {point.read_only or point.value.read_only}.")
+
+
+def unfinished() -> NotInRun:
+    """The generated text was asked for before there was one."""
+    return NotInRun("the generation is not finished: read run.text after the `with` block, or after the loop over run.steps()")
+
+
+def refuse_checkpointing(module: nn.Module) -> None:
+    """Recomputed forwards would run the taps twice."""
+    if module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules()):
+        raise InputError(
+            "gradient checkpointing runs each block a second time during backward, where edits would be lost. "
+            "Call model.gradient_checkpointing_disable(), or model.eval(), before a run."
+        )

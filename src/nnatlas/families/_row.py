@@ -1,0 +1,168 @@
+"""What a family row is: roles, values, kinds of block, readout and residual identity, as frozen data.
+
+A row is a shape (see `_shapes`) with some cells changed by `but`.  Cells are checked when the row is made: an unknown name
+or a cell that the place language cannot read is an error that names the family file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from nnatlas import places
+from nnatlas.errors import PlaceError
+from nnatlas.places import Absent
+from nnatlas.values import VALUES
+
+ROLES: Final = {
+    "base": "model",
+    "layers": "model",
+    "embed_tokens": "model",
+    "norm": "model",
+    "lm_head": "model",
+    "self_attn": "block",
+    "linear_attn": "block",
+    "mlp": "block",
+    "attention_norm": "block",
+    "mlp_norm": "block",
+    "attention_post_norm": "block",
+    "mlp_post_norm": "block",
+    "q_proj": "self_attn",
+    "k_proj": "self_attn",
+    "v_proj": "self_attn",
+    "o_proj": "self_attn",
+    "q_norm": "self_attn",
+    "k_norm": "self_attn",
+    "up_proj": "mlp",
+    "down_proj": "mlp",
+    "act_fn": "mlp",
+    "router": "mlp",
+    "experts": "mlp",
+    "shared_experts": "mlp",
+}
+"""Each role and the host that its path starts from.  `block.` or `root.` in front of a path starts there instead."""
+
+Cell = str | Absent | tuple[str | Absent, ...]
+"""A place or path; alternatives in order, of which the first that the live module has counts; or an absence with its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A sub-row for the blocks that meet a condition.
+
+    Conditions, joined by `and`: `has <path>`, `lacks <path>` (in the block), `config.<field>` (true), `not config.<field>`,
+    `config.<field> = <word>`; a config field that is a list is asked at the block's index.  `or` parts such conditions.
+    """
+
+    name: str
+    when: str
+    cells: Mapping[str, Cell]
+    identity: str | Absent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One row of facts: everything nnatlas knows about a model type before it sees a module."""
+
+    name: str
+    covers: tuple[str, ...] = ()
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+    kinds: tuple[Kind, ...] = ()
+    readout: str = "norm | lm_head"
+    identity: str | Absent = "layer_input + attention_output + mlp_output = layer_output"
+    shape: str = ""
+    changed: frozenset[str] = frozenset()
+    tiny: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    looped: bool = False
+    summary: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counts_operations(self) -> bool:
+        """Whether any cell is a place at a torch function."""
+        texts = [self.cells, *(kind.cells for kind in self.kinds)]
+        return any("~" in str(cell) for cells in texts for cell in cells.values())
+
+    def but(
+        self,
+        *,
+        name: str = "",
+        covers: str = "",
+        kinds: tuple[Kind, ...] = (),
+        readout: str | None = None,
+        identity: str | Absent | None = None,
+        tiny: Mapping[str, Any] | None = None,
+        sizes: Mapping[str, str] | None = None,
+        notes: Mapping[str, str] | None = None,
+        looped: bool = False,
+        **cells: Cell | Mapping[str, Cell],
+    ) -> Family:
+        """This shape with some cells changed; kinds are added after the shape's own, and the later one wins.
+
+        `notes` adds a family's own sentence to a value's description; `tiny` holds the config fields that a small random
+        model of the type needs besides the generic ones; `sizes` says where a size stands that the projections do not tell;
+        `looped` that the stack is run more than once in a forward.
+        """
+        file, summary = _caller()
+        changed = _checked(file, cells)
+        return replace(
+            self,
+            name=name or file,
+            covers=tuple(covers.split()) or (file,),
+            cells=MappingProxyType({**self.cells, **changed}),
+            kinds=self.kinds + kinds,
+            readout=self.readout if readout is None else readout,
+            identity=self.identity if identity is None else identity,
+            shape=self.name,
+            changed=frozenset(changed),
+            tiny=tiny or self.tiny,
+            sizes={**self.sizes, **(sizes or {})},
+            looped=looped,
+            summary=summary,
+            notes={**self.notes, **(notes or {})},
+        )
+
+
+def kind(name: str, when: str, identity: str | Absent | None = None, **cells: Cell | Mapping[str, Cell]) -> Kind:
+    """Cells that hold on the blocks meeting `when`; the kind's name is what `support()` shows."""
+    return Kind(name, when, MappingProxyType(_checked(_caller()[0], cells)), identity)
+
+
+def _caller() -> tuple[str, str]:
+    """File name and first docstring line of the family file that is being read."""
+    names = sys._getframe(2).f_globals
+    return names.get("__name__", "?").rpartition(".")[2].lstrip("_"), (names.get("__doc__") or "").strip()
+
+
+_KEYS: Final = {value.name: key for key, value in reversed(VALUES.items()) if value.host != "linear_attn"}
+
+
+def _checked(family: str, cells: Mapping[str, Any]) -> dict[str, Cell]:
+    """Cells by role name or value key, each parsed once so that a fault shows at import."""
+    found: dict[str, Cell] = {}
+    for name, cell in cells.items():
+        if name == "linear_attn" and isinstance(cell, Mapping):
+            found |= {f"linear_attn.{key}" if key != "path" else name: inner for key, inner in cell.items()}
+        elif name in ROLES or name in _KEYS:
+            found[_KEYS.get(name, name)] = cell
+        else:
+            close = difflib.get_close_matches(name, [*ROLES, *_KEYS], 3)
+            raise PlaceError(f"families/{family}.py: {name!r} is neither a role nor a value; near: {', '.join(close)}")
+    for key, cell in found.items():
+        if key not in ROLES:
+            _parse(family, key, cell)
+    return found
+
+
+def _parse(family: str, key: str, cell: Cell) -> None:
+    for alternative in cell if isinstance(cell, tuple) else (cell,):
+        if isinstance(alternative, str):
+            try:
+                places.parse(alternative)
+            except PlaceError as fault:
+                raise PlaceError(f"families/{family}.py, cell {key}: {fault}") from None

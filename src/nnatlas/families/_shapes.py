@@ -1,0 +1,166 @@
+"""The shapes that family rows start from: Llama's block and the few others that many families share.
+
+A cell with alternatives takes the first whose modules the live model has, so that one shape serves a type with and without
+query norms, dense and sparse, alone or inside a wrapper.
+"""
+
+from __future__ import annotations
+
+from nnatlas.families._row import Family, _checked, kind
+from nnatlas.places import absent
+
+NO_NORM = "no module plays this role in this family"
+PARALLEL = "a parallel block: attention and MLP read the same stream, so there is none between them"
+POST_NORM_ATTENTION = "a post-norm block: the attention reads the residual stream itself, layer_input"
+POST_NORM_MLP = "a post-norm block: the MLP reads the residual stream itself, layer_mid"
+DENSE = "a dense MLP: it has no router and no experts"
+NO_LATENT = "keys and values are projected directly, not expanded from a latent"
+NO_GATE = "the heads' outputs are not gated"
+NO_INDEXER = "no sparse indexer: every query may attend to the whole of its mask"
+NO_MIXER = "this block mixes tokens by attention: see self_attn"
+NO_SHARED = "this mixture has no shared experts"
+IN_EXPERTS = "a mixture of experts: each expert has its own neurons, see expert_neurons(e)"
+NO_ACT_MODULE = "the activation is a plain function call inside the MLP, not a module"
+
+_HEADS = "batch seq (num_heads qk_head_dim)"
+_KV_HEADS = "batch seq (num_kv_heads qk_head_dim)"
+
+SPARSE = kind(
+    "sparse",
+    "has mlp.experts",
+    router_logits="router > out[0] : (batch seq) num_experts",
+    expert_weights="router > out[1] : (batch seq) top_k",
+    expert_indices="router > out[2] : (batch seq) top_k",
+    mlp_activation=absent(IN_EXPERTS),
+    mlp_neurons=absent(IN_EXPERTS),
+    expert_neurons="expert_neurons(router)",
+    routed_output=("experts > out : (batch seq) hidden_size", absent("the experts' sum is not a module's output")),
+    shared_expert_output=("shared_experts > out", absent(NO_SHARED)),
+)
+
+LLAMA = Family(
+    name="llama",
+    shape="",
+    kinds=(SPARSE,),
+    cells=_checked(
+        "_shapes",
+        dict(
+            base=("model.language_model", "model.text_model", "language_model.model", "model"),
+            layers="base.layers",
+            embed_tokens="base.embed_tokens",
+            norm="base.norm",
+            lm_head=("lm_head", "language_model.lm_head"),
+            self_attn="self_attn",
+            mlp="mlp",
+            linear_attn=absent(NO_MIXER),
+            attention_norm="input_layernorm",
+            mlp_norm="post_attention_layernorm",
+            attention_post_norm=absent("nothing norms what the attention writes"),
+            mlp_post_norm=absent("nothing norms what the MLP writes"),
+            q_proj=("q_proj", absent("queries, keys and values are not three projections here")),
+            k_proj=("k_proj", absent("queries, keys and values are not three projections here")),
+            v_proj=("v_proj", absent("queries, keys and values are not three projections here")),
+            o_proj="o_proj",
+            q_norm=("q_norm", absent("no query norm")),
+            k_norm=("k_norm", absent("no key norm")),
+            up_proj=("up_proj", absent("no separate up projection")),
+            down_proj=("down_proj", absent(NO_NORM)),
+            act_fn=("act_fn", absent(NO_ACT_MODULE)),
+            router=("gate", "router", absent(DENSE)),
+            experts=("experts", absent(DENSE)),
+            shared_experts=("shared_experts", "shared_expert", absent(NO_SHARED)),
+            input_ids="root > in.input_ids",
+            attention_mask="root > in.attention_mask",
+            input_size="input_size(input_ids)",
+            token_embeddings="embed_tokens > out",
+            final_norm_output="norm > out",
+            lm_head_output="lm_head > out",
+            logits="root > out.logits",
+            next_token_probs="next_token_probs(logits)",
+            layer_input="block > in",
+            attention_norm_output="attention_norm > out",
+            layer_mid="mlp_norm > in shared",
+            mlp_norm_output="mlp_norm > out",
+            mlp_input="mlp > in",
+            layer_output="block > out",
+            unrotated_queries=(
+                "q_norm > out : batch seq num_heads qk_head_dim",
+                f"q_proj > out : {_HEADS}",
+                absent("the queries are not one module's output before the rotary"),
+            ),
+            unrotated_keys=(
+                "k_norm > out : batch seq num_kv_heads qk_head_dim",
+                f"k_proj > out : {_KV_HEADS}",
+                absent("the keys are not one module's output before the rotary"),
+            ),
+            attention_latent=absent(NO_LATENT),
+            attention_queries="attention > query",
+            attention_keys="attention > key",
+            attention_values="attention > value",
+            indexer_choice=absent(NO_INDEXER),
+            attention_scores="attention > scores",
+            attention_probabilities="attention > probabilities",
+            attention_head_outputs="attention > out",
+            attention_gate=absent(NO_GATE),
+            attention_premix="o_proj > in : batch seq (num_heads head_dim)",
+            attention_head_contributions="head_contributions(attention_premix)",
+            attention_output="self_attn > out",
+            router_logits=absent(DENSE),
+            expert_indices=absent(DENSE),
+            expert_weights=absent(DENSE),
+            mlp_activation=("act_fn > out", absent(NO_ACT_MODULE)),
+            mlp_neurons="down_proj > in",
+            expert_neurons=absent(DENSE),
+            routed_output=absent(DENSE),
+            shared_expert_output=absent(DENSE),
+            mlp_output="mlp > out",
+        ),
+    ),
+)
+
+SANDWICH = LLAMA.but(
+    name="sandwich",
+    mlp_norm="pre_feedforward_layernorm",
+    attention_post_norm="post_attention_layernorm",
+    mlp_post_norm="post_feedforward_layernorm",
+    attention_output="attention_post_norm > out",
+    mlp_output="mlp_post_norm > out",
+)
+
+POST_NORM = LLAMA.but(
+    name="post_norm",
+    attention_norm=absent(POST_NORM_ATTENTION),
+    mlp_norm=absent(POST_NORM_MLP),
+    attention_post_norm="post_attention_layernorm",
+    mlp_post_norm="post_feedforward_layernorm",
+    attention_norm_output=absent(POST_NORM_ATTENTION),
+    mlp_norm_output=absent(POST_NORM_MLP),
+    layer_mid="mlp > in shared",
+    mlp_input="mlp > in copied",
+    attention_output="attention_post_norm > out",
+    mlp_output="mlp_post_norm > out",
+)
+
+PARALLEL_ONE_NORM = LLAMA.but(
+    name="parallel_one_norm",
+    mlp_norm="input_layernorm",
+    layer_mid=absent(PARALLEL),
+    notes={"mlp_norm_output": "the block's one norm feeds attention and MLP alike"},
+)
+
+GPT2 = LLAMA.but(
+    name="gpt2",
+    base="transformer",
+    layers="base.h",
+    embed_tokens="base.wte",
+    norm="base.ln_f",
+    self_attn="attn",
+    attention_norm="ln_1",
+    mlp_norm="ln_2",
+    o_proj="c_proj",
+    up_proj="c_fc",
+    down_proj="c_proj",
+    act_fn="act",
+    unrotated_queries="same as attention_queries",
+    unrotated_keys="same as attention_keys",
+)

@@ -1,0 +1,33 @@
+"""Falcon: attention written out inside the module, one or few key/value heads, attention and MLP mostly in parallel."""
+
+from nnatlas.families._shapes import LLAMA, PARALLEL, absent, kind
+
+FAMILY = LLAMA.but(
+    base="transformer",
+    layers="base.h",
+    embed_tokens="base.word_embeddings",
+    norm="base.ln_f",
+    self_attn="self_attention",
+    attention_norm=("ln_attn", "input_layernorm"),
+    mlp_norm=("ln_mlp", "post_attention_layernorm", "input_layernorm"),
+    o_proj="dense",
+    up_proj="dense_h_to_4h",
+    down_proj="dense_4h_to_h",
+    act_fn="act",
+    unrotated_queries=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),
+    unrotated_keys=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),
+    attention_queries="self_attn ~ matmul[1] > in[0]",
+    attention_keys="self_attn ~ matmul[1] > in[1] : batch num_kv_heads qk_head_dim seq",
+    attention_values="self_attn ~ matmul[2] > in[1]",
+    attention_scores="self_attn ~ softmax[0] > in",
+    attention_probabilities="self_attn ~ matmul[2] > in[0]",
+    attention_head_outputs="self_attn ~ matmul[2] > out : batch num_heads seq head_dim",
+    kinds=(
+        kind(
+            "parallel",
+            "config.parallel_attn or config.new_decoder_architecture",
+            layer_mid=absent(PARALLEL),
+            mlp_output="mlp > out copied",
+        ),
+    ),
+)

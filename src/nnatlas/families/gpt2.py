@@ -1,0 +1,5 @@
+"""GPT-2: pre-norm blocks with learned positions and one fused projection for queries, keys and values."""
+
+from nnatlas.families._shapes import GPT2
+
+FAMILY = GPT2.but()

@@ -1,0 +1,5 @@
+"""Mixtral: Llama's block with a mixture of experts for an MLP, two of eight chosen for every token."""
+
+from nnatlas.families._shapes import LLAMA
+
+FAMILY = LLAMA.but()

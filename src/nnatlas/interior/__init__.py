@@ -1,0 +1,8 @@
+"""Inside a forward: the attention call, torch functions by operation, experts and recurrences.
+
+Importing this package teaches the engine those stages (`engine.taps.INSTALLERS`) and the derived values that need them.
+"""
+
+from nnatlas.interior import attention, experts, heads, operations
+
+__all__ = ["attention", "experts", "heads", "operations"]

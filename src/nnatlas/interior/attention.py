@@ -1,0 +1,136 @@
+"""Stopping inside the attention call, whatever attention implementation is configured.
+
+transformers sends every attention call through its modeling file's `ALL_ATTENTION_FUNCTIONS`.  While something inside a
+block's attention is wanted, a dispatcher stands in that object under the implementation's own name: the name stays what it
+was, so files that branch on it behave as before, and calls of other modules and runs pass straight through.  Queries, keys,
+values and the output are served around the configured implementation; for scores and probabilities this one call goes
+through the modeling file's own eager function, whose softmax and dropout are watched.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from greenlet import getcurrent, greenlet
+from torch import Tensor, nn
+
+from nnatlas.bind.points import ATTENTION, Point
+from nnatlas.engine.payloads import Tensors
+from nnatlas.engine.run import Run
+from nnatlas.engine.taps import INSTALLERS, Remover
+from nnatlas.errors import Unavailable
+from nnatlas.interior.masks import additive
+from nnatlas.interior.watching import Watch
+
+Function = Callable[..., Any]
+
+
+class Dispatcher:
+    """What stands in for one implementation in one interface object while some run wants to look inside."""
+
+    def __init__(self, interface: Any, name: str) -> None:
+        self.interface, self.name = interface, name
+        self.wanted: dict[tuple[greenlet, int], list[Look]] = {}
+        self.before = interface._local_mapping.get(name)
+
+    def add(self, look: Look) -> None:
+        if not self.wanted:
+            self.before = self.interface._local_mapping.get(self.name)
+            self.interface[self.name] = self
+        self.wanted.setdefault(look.key, []).append(look)
+
+    def remove(self, look: Look) -> None:
+        looks = self.wanted.get(look.key, [])
+        if look in looks:
+            looks.remove(look)
+        if not looks:
+            self.wanted.pop(look.key, None)
+        if not self.wanted and self.interface._local_mapping.get(self.name) is self:
+            del self.interface[self.name]
+            if self.before is not None:
+                self.interface[self.name] = self.before
+
+    def configured(self, module: nn.Module) -> Function:
+        """The implementation that would have run."""
+        return self.before or self.interface._global_mapping.get(self.name) or eager_of(module)
+
+    def __call__(self, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        looks = self.wanted.get((getcurrent(), id(module)))  # type: ignore[arg-type]
+        if not looks:
+            return self.configured(module)(module, *args, **kwargs)
+        return looks[0].run_call(self.configured(module), module, *args, **kwargs)
+
+
+_DISPATCHERS: dict[tuple[int, str], Dispatcher] = {}
+
+
+class Look:
+    """One run's look into one attention module's call."""
+
+    def __init__(self, run: Run, module: nn.Module) -> None:
+        self.run, self.module = run, module
+        self.key = (run.forward, id(module))
+        self.site = lambda step: (id(module), ATTENTION, step)
+
+    def stop(self, step: str, *tensors: Any) -> list[Any]:
+        """Stop at a step if the body waits for it; the tensors to go on with."""
+        if not self.run.wants(self.site(step)):
+            return list(tensors)
+        payload = Tensors(*tensors)
+        self.run.reach(self.site(step), payload)
+        return payload.tensors
+
+    def run_call(self, configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        query, key, value = self.stop("inputs", *args[:3])
+        mask, rest = (args[3], args[4:]) if len(args) > 3 else (kwargs.pop("attention_mask", None), ())
+        if self.run.wants(self.site("scores")) or self.run.wants(self.site("probabilities")):
+            output, weights = self._step_by_step(configured, query, key, value, mask, *rest, **kwargs)
+        else:
+            output, weights = configured(module, query, key, value, mask, *rest, **kwargs)
+        return self.stop("out", output)[0], weights
+
+    def _step_by_step(self, configured: Function, query: Tensor, key: Tensor, value: Tensor, mask: Any, *rest: Any, **kwargs: Any) -> Any:
+        eager = eager_of(self.module)
+        mask = additive(self.module, mask, query, key, kwargs.get("is_causal"))
+        with Watch(self.run, ("softmax", "dropout")) as watch:
+            watch.before("softmax", 0, lambda call: call.set(0, self.stop("scores", call.get(0))[0]))
+            watch.after("dropout", 0, lambda result: result.set(None, self.stop("probabilities", result.get(None))[0]))
+            output, weights = eager(self.module, query, key, value, mask, *rest, **kwargs)
+        return output, weights if configured is eager else None
+
+
+def eager_of(module: nn.Module) -> Function:
+    """The step-by-step attention function of the modeling file that defines the module's forward."""
+    for owner in type(module).__mro__:
+        if "forward" in vars(owner):
+            found = inspect.unwrap(vars(owner)["forward"]).__globals__.get("eager_attention_forward")
+            if found is not None:
+                return found
+    raise Unavailable(
+        f"{type(module).__name__}'s file has no eager_attention_forward, so its scores cannot be computed step by step"
+    )
+
+
+def interface_of(module: nn.Module) -> Any:
+    """The interface object that the module's forward asks for its attention function."""
+    for owner in type(module).__mro__:
+        if "forward" in vars(owner):
+            found = inspect.unwrap(vars(owner)["forward"]).__globals__.get("ALL_ATTENTION_FUNCTIONS")
+            if found is not None:
+                return found
+    raise Unavailable(f"{type(module).__name__} does not send its attention through transformers' attention interface")
+
+
+def _install(run: Run, point: Point) -> Remover:
+    module = point.module
+    interface, name = interface_of(module), module.config._attn_implementation or "eager"
+    dispatcher = _DISPATCHERS.setdefault((id(interface), name), Dispatcher(interface, name))
+    look = Look(run, module)
+    dispatcher.add(look)
+    return lambda: dispatcher.remove(look)
+
+
+INSTALLERS[ATTENTION] = _install

@@ -1,0 +1,45 @@
+"""Attention masks of any implementation as the additive mask that step-by-step attention adds to its scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def additive(module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor | None:
+    """`[batch or 1, heads or 1, query, key]`, 0 where attending is allowed and the dtype's least number where not.
+
+    sdpa passes None (causal by its own flag) or booleans, flex a block mask, flash the padding mask `[batch, key]`; eager's
+    own additive mask is returned as it is.
+    """
+    if isinstance(mask, Tensor) and mask.ndim == 4:
+        return mask if mask.is_floating_point() else _from_allowed(mask, query)
+    allowed = _causal(module, query, key, is_causal)
+    if isinstance(mask, Tensor) and mask.ndim == 2:
+        padding = mask[:, None, None, -key.shape[2] :].bool()
+        allowed = padding if allowed is None else allowed & padding
+    elif mask is not None and hasattr(mask, "mask_mod"):
+        allowed = _from_block_mask(mask, query, key)
+    return None if allowed is None else _from_allowed(allowed, query)
+
+
+def _from_allowed(allowed: Tensor, query: Tensor) -> Tensor:
+    zero = torch.zeros((), dtype=query.dtype, device=query.device)
+    return torch.where(allowed.bool(), zero, torch.finfo(query.dtype).min)
+
+
+def _causal(module: nn.Module, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor | None:
+    """The causal rule a kernel applies by itself; query i stands at the end of the keys."""
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    if not causal or query.shape[2] == 1:
+        return None
+    queries = torch.arange(query.shape[2], device=query.device)[:, None] + key.shape[2] - query.shape[2]
+    return (torch.arange(key.shape[2], device=query.device)[None, :] <= queries)[None, None]
+
+
+def _from_block_mask(mask: Any, query: Tensor, key: Tensor) -> Tensor:
+    from torch.nn.attention.flex_attention import create_mask
+
+    return create_mask(mask.mask_mod, query.shape[0], None, query.shape[2], key.shape[2], device=query.device.type)

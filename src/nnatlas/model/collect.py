@@ -1,0 +1,166 @@
+"""Many values from one forward, in any order: no body waits, each tap keeps its value, the last one ends the forward."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import fnmatch
+import threading
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from greenlet import getcurrent
+from torch import Tensor
+
+from nnatlas.bind.points import Computed, Point
+from nnatlas.bind.tree import BoundModel, Host
+from nnatlas.engine import complaints
+from nnatlas.engine.derived import DERIVED
+from nnatlas.engine.held import Handed
+from nnatlas.engine.run import Run
+from nnatlas.errors import InputError, Unavailable
+
+
+class Collected(Mapping[str, Any]):
+    """Values by name, `found["layers.3.layer_output"]`, or as attributes, `found.layers[3].layer_output`."""
+
+    def __init__(self, values: Mapping[str, Any], prefix: str = "") -> None:
+        self._values, self._prefix = values, prefix
+
+    def __getitem__(self, name: str | int) -> Any:
+        if isinstance(name, int):
+            return self._below(str(name))
+        return self._values[self._prefix + plain_name(name)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._below(name)
+
+    def _below(self, name: str) -> Any:
+        full = self._prefix + name
+        if full in self._values:
+            return self._values[full]
+        if any(key.startswith(f"{full}.") for key in self._values):
+            return Collected(self._values, f"{full}.")
+        raise AttributeError(f"{full} was not collected; there is {', '.join(self._values)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.removeprefix(self._prefix) for key in self._values if key.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        shown = (f"{name}: {list(v.shape) if isinstance(v, Tensor) else v}" for name, v in self.items())
+        return "Collected(\n" + "".join(f"  {line}\n" for line in shown) + ")"
+
+
+def plain_name(name: str) -> str:
+    """`layers[3].x` and `layers.3.x` are one name."""
+    return name.replace("[", ".").replace("]", "")
+
+
+def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) -> Collected:
+    """Run one forward and keep the named values, in the order in which they were asked for."""
+    points = _wanted(model, patterns)
+    gathering = Gathering(model)
+    for point in points.values():
+        gathering.need(point)
+    gathering.run_forward(lambda: model.module(**batch))
+    return Collected({name: gathering.value(point) for name, point in points.items()})
+
+
+def _wanted(model: BoundModel, patterns: list[str]) -> dict[str, Point | Computed]:
+    """Points by plain name for each name or pattern; a pattern takes the blocks that have the value."""
+    found: dict[str, Point | Computed] = {}
+    for pattern in map(plain_name, patterns):
+        matches, absent = _match(model, pattern)
+        if absent is not None and not matches:
+            raise absent
+        if not matches:
+            near = difflib.get_close_matches(pattern, [name for name, _, _ in _all_names(model)], 3)
+            raise InputError(f"no value is called {pattern!r}{f'; near: {', '.join(near)}' if near else ''}")
+        found |= matches
+    return found
+
+
+def _match(model: BoundModel, pattern: str) -> tuple[dict[str, Point | Computed], Unavailable | None]:
+    matches: dict[str, Point | Computed] = {}
+    absent = None
+    parts = pattern.split(".")
+    if parts[0] == "layers" and len(parts) > 1 and parts[1].startswith("-"):
+        parts[1] = str(len(model.blocks) + int(parts[1]))
+    for name, host, value in _all_names(model):
+        own = name.split(".")
+        if len(own) == len(parts) and all(map(fnmatch.fnmatchcase, own, parts)):
+            try:
+                matches[name] = host.point(value)
+            except Unavailable as why:
+                absent = why
+    return matches, absent
+
+
+def _all_names(model: BoundModel) -> Iterator[tuple[str, Host, str]]:
+    for host in (model.root, *(part for block in model.blocks for part in (block, *block.parts.values()))):
+        for value in host.values:
+            yield plain_name(f"{host.name}.{value}" if host.name else value), host, value
+
+
+class _Enough(BaseException):
+    """Ends a forward once everything wanted is there; not an Exception, so that no module's handler swallows it."""
+
+
+class Gathering(Run):
+    """A run without a body: what is reached is kept, and the forward ends after the last."""
+
+    def __init__(self, model: BoundModel) -> None:
+        super().__init__(model, lambda: None)
+        self._by_site: dict[Hashable, list[Point]] = {}
+        self._values: dict[str, Any] = {}
+        self.wanted: set[Hashable] = set()
+
+    def need(self, point: Point | Computed) -> None:
+        """Have a point kept, or what a derived value is computed from."""
+        if isinstance(point, Computed):
+            for part in DERIVED[point.function].needs(point):
+                self.need(part)
+            return
+        if point.after is not None:
+            self.need(point.after)
+        known = self._by_site.setdefault(point.site, [])
+        if all(other.name != point.name for other in known):
+            known.append(point)
+        self.wanted.add(point.site)
+
+    def run_forward(self, call: Any) -> None:
+        complaints.refuse_checkpointing(self.model.module)
+        self.forward, self._thread = getcurrent(), threading.get_ident()
+        try:
+            for points in self._by_site.values():
+                self._taps.wait(self, points[0])
+            with contextlib.suppress(_Enough):
+                call()
+        finally:
+            self._taps.clear()
+            self.watches.clear()
+        for site in self.wanted:
+            raise complaints.never_reached(self._by_site[site][0], "its end")
+
+    def wants(self, site: Hashable) -> bool:
+        after = self._by_site[site][0].after if site in self.wanted else None
+        return site in self.wanted and (after is None or after.site not in self.wanted)
+
+    def reach(self, site: Hashable, payload: Any) -> None:
+        for point in self._by_site[site]:
+            self._values[point.name] = Handed(point, payload.get(point.item), self.rows).value
+        self.wanted.discard(site)
+        if not self.wanted:
+            raise _Enough
+
+    def value(self, point: Point | Computed) -> Any:
+        """What was kept at a point, or is computed from what was kept."""
+        if isinstance(point, Computed):
+            needs, compute = DERIVED[point.function]
+            return compute(self, point, *map(self.value, needs(point)))
+        return self._values[point.name]

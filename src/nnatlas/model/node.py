@@ -1,0 +1,177 @@
+"""A node: one module of the model as users meet it, with its values, standard names, native names and sizes.
+
+Nodes hold no tensors.  Reading a value asks the run that is open on the model (or the run the node was reached through, as
+in `a.layers[8].layer_output` for `with model.trace(...) as a`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from nnatlas.bind.cells import name_of, native_point, unavailable
+from nnatlas.bind.paths import join
+from nnatlas.bind.points import INPUT, OUTPUT
+from nnatlas.bind.tree import BoundModel, Host
+from nnatlas.engine import Run, current_run
+from nnatlas.engine.payloads import WHOLE
+from nnatlas.errors import NotInRun
+from nnatlas.layouts import LAYOUTS
+from nnatlas.places import Absent
+from nnatlas.values import VALUES, Value
+
+if TYPE_CHECKING:
+    from nnatlas.engine.run import Computed, Point
+
+_INPUT = Value("input", "module", LAYOUTS["Own"], "the first tensor the module was called with")
+_OUTPUT = Value("output", "module", LAYOUTS["Own"], "what the module returned, as it is")
+_NATIVE = {"input": (INPUT, None, _INPUT), "output": (OUTPUT, WHOLE, _OUTPUT)}
+_HOSTS_OF: dict[str, list[str]] = {}
+for _value in VALUES.values():
+    _HOSTS_OF.setdefault(_value.name, []).append(_value.host)
+
+
+class Node:
+    """A module by its standard or native name; `_module` is the module itself, and calling the node calls it."""
+
+    def __init__(self, owner: BoundModel, path: str, module: nn.Module, host: Host | None = None, run: Run | None = None) -> None:
+        slots = self.__dict__
+        slots["_owner"], slots["_path"], slots["_module"], slots["_host"], slots["_run"] = owner, path, module, host, run
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def _point(self, name: str) -> Point | Computed | None:
+        """The point that a name stands for here, or None."""
+        host = self._host
+        if host is not None and name in host.values:
+            return host.point(name)
+        if name in _NATIVE and self._path:
+            stage, item, value = _NATIVE[name]
+            label = f"{host.name if host is not None else self._path}.{name}"
+            point = native_point(self._owner, label, self._path, stage, item, value)
+            self.__dict__.setdefault("_natives", {})[name] = point
+            return point
+        return None
+
+    def _open_run(self, name: str) -> Run:
+        run = self._run or current_run(self._owner)
+        if run is None:
+            shown = name_of(self._host, name) if self._host is not None else f"{self._path}.{name}"
+            raise NotInRun(
+                f"{shown} exists only while a run is open: with model.trace(prompt): x = model.{shown}. "
+                f"For many values at once: model.collect(prompt, ['{shown}', ...])"
+            )
+        return run
+
+    def __getattr__(self, name: str) -> Any:
+        """Values, parts, standard and native names, sizes, and what the module itself has (called when nothing else fits)."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        point = self.__dict__.get("_natives", {}).get(name) or self._point(name)
+        if point is not None:
+            return self._open_run(name).read(point)
+        found = self._child(name)
+        if found is not None:
+            self.__dict__[name] = found
+            return found
+        return self._own(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        point = self._point(name)
+        if point is None:
+            raise AttributeError(f"{name!r} is not a value here{self._near(name)}; the module itself is ._module")
+        self._open_run(name).write(point, value)
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def _child(self, name: str) -> Node | Nodes | None:
+        """A part, a role or a native child by name."""
+        host = self._host
+        if host is not None:
+            if name == "layers" and host.kind == "model":
+                return Nodes([self._node(block.path, block.module, block) for block in self._owner.blocks])
+            if name in host.parts:
+                part = host.parts[name]
+                return self._node(part.path, part.module, part)
+            bound = host.roles.get(_ALIASES.get(name, name))
+            if isinstance(bound, Absent) and name in ("self_attn", "linear_attn", "mlp"):
+                raise unavailable(host, name, bound.reason)
+            if isinstance(bound, tuple) and not (name in _ALIASES and name in dict(self._module.named_children())):
+                return self._node(bound[1], bound[0])
+        native = getattr(self._module, name, None)
+        return self._node(join(self._path, name), native) if isinstance(native, nn.Module) else None
+
+    def _node(self, path: str, module: nn.Module, host: Host | None = None) -> Any:
+        host = host or self._owner.hosts.get(path)
+        if isinstance(module, nn.ModuleList) and host is None:
+            children = [self._node(join(path, str(at)), child) for at, child in enumerate(module)]
+            return Nodes(children, module)
+        return Node(self._owner, path, module, host, self._run)
+
+    def _own(self, name: str) -> Any:
+        """A size, an attribute of the module, or an error that says what there is."""
+        if self._host is not None and name in self._host.sizes:
+            return self._host.sizes[name]
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            elsewhere = _HOSTS_OF.get(name)
+            hint = f"; it hangs on {' and '.join(_shown(host) for host in elsewhere)}" if elsewhere else self._near(name)
+            label = (self._host.name if self._host is not None else self._path) or "the model"
+            raise AttributeError(f"{label} ({type(self._module).__name__}) has no {name!r}{hint}") from None
+
+    def _near(self, name: str) -> str:
+        close = difflib.get_close_matches(name, dir(self), 3)
+        return f"; near: {', '.join(close)}" if close else ""
+
+    def __dir__(self) -> list[str]:
+        host, names = self._host, {"_module", *dict(self._module.named_children())}
+        if self._path:
+            names |= {"input", "output"}
+        if host is not None:
+            roles = {role for role, bound in host.roles.items() if isinstance(bound, tuple)}
+            names |= {*host.values, *host.parts, *host.sizes, *roles} | ({"layers"} if host.kind == "model" else set())
+        return sorted(names)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module itself, outside the forward that is waiting."""
+        return self._module(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        from nnatlas.model.printing import tree_text
+
+        return tree_text(self)
+
+
+class Nodes:
+    """A stack of nodes, `model.layers`: indexed, sliced, counted and looped over like a list."""
+
+    def __init__(self, nodes: list[Any], module: nn.Module | None = None) -> None:
+        self._nodes, self._module = nodes, module
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return self._nodes[index]
+        except IndexError:
+            raise IndexError(f"block {index} of {len(self._nodes)}: they are numbered 0 to {len(self._nodes) - 1}") from None
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._nodes)
+
+    def __repr__(self) -> str:
+        return f"<{len(self._nodes)} x {type(self._nodes[0]._module).__name__}>" if self._nodes else "<no blocks>"
+
+
+_ALIASES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "mlp_norm"}
+"""Llama's words, offered where the family has no module of that name itself."""
+
+
+def _shown(host: str) -> str:
+    block = "model.layers[i]"
+    return {"model": "model", "block": block}.get(host, f"{block}.{host}")

@@ -1,0 +1,164 @@
+"""StandardizedTransformer: any transformers language model under nnatlas's names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from nnatlas import interior
+from nnatlas.bind.tree import BoundModel
+from nnatlas.engine import Generation, Run
+from nnatlas.engine.inputs import Preparer
+from nnatlas.model.node import Node
+from nnatlas.model.readout import project
+from nnatlas.model.support import Support, support_of
+
+if TYPE_CHECKING:
+    from nnatlas.model.collect import Collected
+
+assert interior  # imported for what it teaches the engine
+
+
+class TracedRun(Node):
+    """An open run, which is the model's tree as well: `a.layers[8].layer_output` reads from run `a`.
+
+    `stop()` abandons the rest of the forward; `output` is what the model returned, once it has; a generation also has
+    `steps()`, `step` and `text`.
+    """
+
+    _OF_RUN = ("stop", "steps", "step", "output", "text")
+
+    def __init__(self, model: StandardizedTransformer, run: Run) -> None:
+        super().__init__(model._owner, "", model._module, model._host, run)
+
+    def __enter__(self) -> TracedRun:
+        self._run.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._run.__exit__(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._OF_RUN:
+            return getattr(self._run, name)
+        return super().__getattr__(name)
+
+    def __repr__(self) -> str:
+        return f"<{'open' if self._run._open else 'closed'} run on {type(self._module).__name__}; use it as `with ... as run:`>"
+
+
+class StandardizedTransformer(Node):
+    """A language model with one name for one thing.  Made by `nnatlas.load`.
+
+    `model.layers[5].self_attn.attention_probabilities` and every other value can be read and edited inside
+    `with model.trace(prompt):`; `model.support()` says what is served and why the rest is not; `print(model)` shows the tree.
+    Native names (`model.layers[0].self_attn.q_proj`) keep working, and `._module` is the transformers model itself.
+
+    >>> model = nnatlas.load("tiny:llama")
+    >>> with model.trace("Hello"):
+    ...     hidden = model.layers[1].layer_output     # a torch tensor, [batch, seq, hidden_size]
+    """
+
+    def __init__(self, bound: BoundModel, tokenizer: Any = None) -> None:
+        super().__init__(bound, "", bound.module, bound.root)
+        self.__dict__["tokenizer"] = tokenizer
+        self.__dict__["family"] = bound.family
+        self.__dict__["_prepare"] = Preparer(bound.module, tokenizer)
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    def trace(self, inputs: Any = None, **keywords: Any) -> TracedRun:
+        """Open a run: one forward over `inputs`, read and edited in the body of the `with`.
+
+        `inputs` is a string, a list of strings, ids `[seq]` or `[batch, seq]`, a batch dict, or chat messages.  Keywords go
+        to the tokenizer (`add_special_tokens=False`) or to the forward (`position_ids=...`), each where it belongs.
+
+        Errors: `InputError` for what cannot be run; inside, `AlreadyRan`, `NeverReached`, `Unavailable`, `ReadOnly`.
+
+        >>> with model.trace("The Eiffel Tower is in the city of"):
+        ...     model.layers[5].mlp.mlp_output[:, -1] *= 0.5
+        ...     probs = model.next_token_probs
+        """
+        batch = self._prepare(inputs, keywords)
+        return TracedRun(self, Run(self._owner, lambda: self._module(**batch)))
+
+    def generate(self, inputs: Any = None, **keywords: Any) -> TracedRun:
+        """Open a run over `generate`; go through its forwards with `for step in run.steps():`.
+
+        Takes what `trace` takes and every keyword of transformers' `generate` (`max_new_tokens`, `do_sample`, ...).  After
+        the `with`, `run.output` holds the ids, prompt included, and `run.text` what was generated.
+
+        >>> with model.generate("Once upon a time", max_new_tokens=20) as run:
+        ...     for step in run.steps():
+        ...         model.layers[9].layer_output[:, -1] += vector
+        >>> print(run.text)
+        """
+        also = _generate_keywords(self._module)
+        batch = self._prepare(inputs, keywords, also)
+        prompt = batch.get("input_ids")
+        start = prompt.shape[1] if isinstance(prompt, Tensor) else 0
+        run = Generation(self._owner, lambda: self._module.generate(**batch), lambda ids: self._decode(ids, start))
+        return TracedRun(self, run)
+
+    def collect(self, inputs: Any, values: str | Iterable[str], **keywords: Any) -> Collected:
+        """Values by name or pattern, in any order, from one forward that stops after the last one needed.
+
+        >>> found = model.collect(prompt, ["layers.*.layer_output", "layers.3.self_attn.attention_probabilities"])
+        >>> found["layers.3.layer_output"] is found.layers[3].layer_output
+        True
+        """
+        from nnatlas.model.collect import collect
+
+        return collect(self._owner, self._prepare(inputs, keywords), [values] if isinstance(values, str) else list(values))
+
+    def _decode(self, ids: Any, start: int) -> Any:
+        ids = getattr(ids, "sequences", ids)
+        if self.tokenizer is None:
+            return [row[start:].tolist() for row in ids]
+        texts = [self.tokenizer.decode(row[start:], skip_special_tokens=True) for row in ids]
+        return texts[0] if len(texts) == 1 else texts
+
+    # -- the whole model -------------------------------------------------------------------------------------------
+
+    def project_on_vocab(self, hidden: Tensor) -> Tensor:
+        """Read any residual stream `[..., hidden_size]` out as logits `[..., vocab_size]`.
+
+        Final norm, head, and every scale and cap the model applies, so that the last block's `layer_output` gives the
+        model's own logits (nostalgebraist 2020, "interpreting GPT: the logit lens").
+        """
+        return project(self._owner, hidden)
+
+    def support(self) -> Support:
+        """What is served where, and the reason wherever it is not; known from the row and the config, before any run."""
+        return support_of(self._owner)
+
+    def check(self, **options: Any) -> Any:
+        """Run the laws on this model (see `nnatlas.check`)."""
+        from nnatlas.check import check
+
+        return check(self, **options)
+
+    @property
+    def config(self) -> Any:
+        """The transformers config."""
+        return self._module.config
+
+    @property
+    def device(self) -> torch.device:
+        return self._module.get_input_embeddings().weight.device
+
+    def _repr_html_(self) -> str:
+        from nnatlas.model.printing import tree_html
+
+        return tree_html(self)
+
+
+def _generate_keywords(module: nn.Module) -> tuple[str, ...]:
+    """Keywords of `generate` and of its configuration."""
+    config = getattr(module, "generation_config", None)
+    named = inspect.signature(type(module).generate).parameters if hasattr(type(module), "generate") else {}
+    return (*named, *(vars(config) if config is not None else ()), "generation_config")

@@ -1,0 +1,252 @@
+"""The place language: the short strings in which a family says where its values are read.
+
+    o_proj > in : batch seq (num_heads head_dim)          a module's input, its last axis split into heads
+    self_attn > out[0] * residual_multiplier              one element of an output, times a number the config states
+    attention > query                                     a point inside the attention call
+    self_attn ~ softmax[0] > in                           the input of the first torch softmax in that module's forward
+    qkv_proj > out : batch seq (num_heads 3 head_dim) -> 0    one part of a fused projection
+    next_token_probs(logits)                              computed from other values by a named function
+    same as attention_queries                             the very place of another value
+
+Then, in this order: `* factor` or `/ factor`, `as <axes>` (this family's own axes), `copied` (the forward later overwrites
+the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor elsewhere too, so a write goes
+into it in place), `after layers` (the call that comes after the last block).  Cells are parsed once into
+frozen records; an error quotes the cell and puts a caret under the fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from nnatlas.errors import PlaceError
+
+ATTENTION_POINTS: Final = ("query", "key", "value", "scores", "probabilities", "out")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A module's input or output; `item` picks an element, an argument or a field of it."""
+
+    path: str
+    side: str
+    item: int | str | None = None
+
+    def words(self, names: Mapping[str, str]) -> str:
+        return f"the module {names.get(self.path, self.path)}'s {_side_words(self.side, self.item)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """A point inside the call of the attention interface."""
+
+    point: str
+
+    def words(self, names: Mapping[str, str]) -> str:
+        said = {"query": "queries", "key": "keys", "value": "values", "out": "output"}.get(self.point, self.point)
+        return f"inside the attention call: its {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The `index`-th call of a torch function while the module's forward runs."""
+
+    path: str
+    function: str
+    index: int
+    side: str
+    item: int | str | None = None
+
+    def words(self, names: Mapping[str, str]) -> str:
+        where = names.get(self.path, self.path)
+        return f"inside {where}'s forward: {self.function} number {self.index}'s {_side_words(self.side, self.item)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A named function over other values."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+    def words(self, names: Mapping[str, str]) -> str:
+        return f"computed from {', '.join(self.arguments)}" if self.arguments else f"computed by {self.function}"
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The very place of another value."""
+
+    value: str
+
+    def words(self, names: Mapping[str, str]) -> str:
+        return f"the same as {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A role or value that this family does not have, and why."""
+
+    reason: str
+
+    def words(self, names: Mapping[str, str]) -> str:
+        return "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Axes of a native tensor.  Each group is one native axis: parts laid end to end, each part a product of axes.
+
+    A digit stands for an axis of that length, of which `pick` chooses one entry; where a group has several parts and no
+    digit, `pick` chooses the part.
+    """
+
+    groups: tuple[tuple[tuple[str, ...], ...], ...]
+    pick: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Multiply by (or divide by) a config field, `sqrt(field)`, a number, or a live attribute such as `block.layer_scalar`."""
+
+    name: str
+    divides: bool = False
+    root: bool = False
+
+    def __str__(self) -> str:
+        return f"{'/' if self.divides else '*'} {f'sqrt({self.name})' if self.root else self.name}"
+
+
+Source = Side | Attention | Operation | Derived | Same
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A parsed cell."""
+
+    text: str
+    source: Source
+    pattern: Pattern | None = None
+    factors: tuple[Factor, ...] = ()
+    axes: tuple[str, ...] | None = None
+    copied: bool = False
+    shared: bool = False
+    after_layers: bool = False
+
+    def words(self, names: Mapping[str, str] | None = None) -> str:
+        """The cell in plain words; `names` maps role names to the family's own module names."""
+        said = self.source.words(names or {})
+        for factor in self.factors:
+            said += f", {'divided by' if factor.divides else 'times'} {str(factor)[2:]}"
+        return said + (", the call after the last block" if self.after_layers else "")
+
+
+def absent(reason: str) -> Absent:
+    """What a family does not have, with the reason that errors, `support()` and the encyclopedia show."""
+    return Absent(reason)
+
+
+def _side_words(side: str, item: int | str | None) -> str:
+    noun = "input" if side == "in" else "output"
+    if item is None:
+        return noun
+    return f"{noun}, element {item}" if isinstance(item, int) else f"{noun} {item}"
+
+
+_PATH = r"[A-Za-z_][\w.]*"
+_SIDE = rf">\s*(?P<side>in|out)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
+_SOURCES: Final = (
+    re.compile(r"same as (?P<value>\w+)"),
+    re.compile(rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"),
+    re.compile(rf"(?P<path>{_PATH})\s*~\s*(?P<function>\w+)\[(?P<index>\d+)\]\s*{_SIDE}"),
+    re.compile(rf"(?P<call>\w+)\((?P<arguments>[\w., ]*)\)"),
+    re.compile(rf"(?P<path>{_PATH})\s*{_SIDE}"),
+)
+_FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")
+_GROUP = re.compile(r"\(([^()]*)\)|(\S+)")
+
+
+class _Reader:
+    """Walks one cell from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        while self.text[self.at : self.at + 1] == " ":
+            self.at += 1
+        found = pattern.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+        return found
+
+    def fail(self, why: str) -> PlaceError:
+        return PlaceError(f"{why}\n    {self.text}\n    {' ' * self.at}^")
+
+
+def _item(found: re.Match[str]) -> int | str | None:
+    return int(found["number"]) if found["number"] else found["field"]
+
+
+def _source(reader: _Reader) -> Source:
+    same, point, operation, call, side = _SOURCES
+    if found := reader.match(same):
+        return Same(found["value"])
+    if found := reader.match(point):
+        return Attention(found["point"])
+    if found := reader.match(operation):
+        return Operation(found["path"], found["function"], int(found["index"]), found["side"], _item(found))
+    if found := reader.match(call):
+        arguments = tuple(part.strip() for part in found["arguments"].split(",") if part.strip())
+        return Derived(found["call"], arguments)
+    if found := reader.match(side):
+        return Side(found["path"], found["side"], _item(found))
+    raise reader.fail(
+        "a place starts with `module > in|out`, `attention > query|key|value|scores|probabilities|out`, "
+        "`module ~ function[n] > in|out` or `function(values)`"
+    )
+
+
+def _axes(text: str, reader: _Reader) -> tuple[str, ...]:
+    axes = tuple(text.split())
+    for axis in axes:
+        if not re.fullmatch(r"[a-z_]+|\d+", axis):
+            raise reader.fail(f"{axis!r} is not an axis: a name such as num_heads, or a number")
+    return axes
+
+
+def _pattern(reader: _Reader) -> Pattern | None:
+    if not reader.match(re.compile(":")):
+        return None
+    if not (found := reader.match(re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\bas\b|\bcopied\b|\bshared\b|\bafter\b|$))"))):
+        raise reader.fail("axes are expected after `:`")
+    groups = tuple(
+        tuple(_axes(part, reader) for part in inner.split("|")) if inner else ((single,),)
+        for inner, single in _GROUP.findall(found[0])
+    )
+    pick = reader.match(re.compile(r"->\s*(\d+)"))
+    return Pattern(groups, int(pick[1]) if pick else None)
+
+
+@cache
+def parse(text: str) -> Place:
+    """Read one cell.
+
+    >>> parse("self_attn > out[0] * residual_multiplier").words()
+    "the module self_attn's output, element 0, times residual_multiplier"
+    """
+    reader = _Reader(text)
+    source, pattern = _source(reader), _pattern(reader)
+    factors = []
+    while found := reader.match(_FACTOR):
+        factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
+    own = reader.match(re.compile(r"as ([a-z_ ]+?)(?=\s*(?:copied|shared|after layers|$))"))
+    copied, shared, after = (reader.match(re.compile(word)) for word in ("copied", "shared", "after layers"))
+    if reader.match(re.compile(".")):
+        reader.at -= 1
+        raise reader.fail("this part of the cell is not understood")
+    axes = tuple(own[1].split()) if own else None
+    return Place(text, source, pattern, tuple(factors), axes, bool(copied), bool(shared), bool(after))

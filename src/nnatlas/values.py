@@ -1,0 +1,107 @@
+"""The vocabulary: every value nnatlas knows, what it is, and on which host it hangs.
+
+This is the only place where a value is described; families say *where* it is read, never again *what* it is.
+Hosts are `model`, `block` (`model.layers[i]`), and a block's `self_attn`, `mlp` and `linear_attn`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from nnatlas.layouts import LAYOUTS, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One named quantity.  `read_only` is empty, or the reason why an assignment cannot reach the model."""
+
+    name: str
+    host: str
+    layout: Layout
+    doc: str
+    read_only: str = ""
+
+    @property
+    def key(self) -> str:
+        """Host and name, as support tables and patterns write it: `self_attn.attention_output`."""
+        return self.name if self.host == "model" else f"{self.host}.{self.name}"
+
+
+HOSTS: Final = {
+    "model": "the whole model",
+    "block": "one block of the stack, model.layers[i]",
+    "self_attn": "a block's attention, model.layers[i].self_attn",
+    "linear_attn": "a block's recurrent or convolutional mixer, model.layers[i].linear_attn",
+    "mlp": "a block's MLP or mixture of experts, model.layers[i].mlp",
+}
+
+_DERIVED = "it is computed from other values for you; edit those"
+
+# host | name | layout | what it is | why it is read only
+_TABLE = f"""
+model | input_ids | Tokens | the token ids the model was called with; an edit before the forward starts reaches it
+model | attention_mask | Tokens | the mask the model was called with; zeros are padding
+model | input_size | Scalar | [batch, seq] of this call | it is the shape of the input, not a tensor
+model | token_embeddings | Residual | the embedding module's output; the first block's layer_input may be scaled, normed or positioned
+model | final_norm_output | Residual | the residual stream after the final norm
+model | lm_head_output | Logits | the head's output, before any cap or scale
+model | logits | Logits | what the model returns
+model | next_token_probs | NextTokenProbs | softmax of the logits at each row's last real token | {_DERIVED}
+block | layer_input | Residual | the residual stream entering the block
+block | attention_norm_output | Residual | the normed stream that the attention or mixer reads
+block | layer_mid | Residual | the residual stream after the attention's contribution
+block | mlp_norm_output | Residual | the normed stream that the MLP reads
+block | mlp_input | Residual | what the MLP is called with
+block | layer_output | Residual | the residual stream leaving the block
+self_attn | unrotated_queries | Queries | the queries after any query norm, before the rotary
+self_attn | unrotated_keys | Keys | the keys after any key norm, before the rotary
+self_attn | attention_latent | Own | the compressed vector that keys and values are expanded from
+self_attn | attention_queries | Queries | the queries as they enter attention, after norms and rotary
+self_attn | attention_keys | Keys | the keys as they enter attention, cached ones included, before kv heads are repeated
+self_attn | attention_values | Values | the values as they enter attention, cached ones included, before kv heads are repeated
+self_attn | indexer_choice | Own | which keys a sparse indexer let each query attend to
+self_attn | attention_scores | Pattern | what enters the softmax, mask added
+self_attn | attention_probabilities | Pattern | the weights that the values are mixed with
+self_attn | attention_head_outputs | HeadOutputs | each head's mixed values, before any gate or sub-norm
+self_attn | attention_gate | Own | the gate on the heads' outputs
+self_attn | attention_premix | HeadOutputs | what the output projection receives
+self_attn | attention_head_contributions | HeadResidual | each head's part of the attention's output | {_DERIVED}
+self_attn | attention_output | Residual | what the attention adds to the residual stream
+linear_attn | attention_queries | Own | what reads the state
+linear_attn | attention_keys | Own | what addresses the state
+linear_attn | attention_values | Own | what is written into the state
+linear_attn | conv_output | Own | the short convolution's output
+linear_attn | decays | Own | how much of the state each step keeps
+linear_attn | betas | Own | how strongly each step writes
+linear_attn | state_input | Own | the state this call starts from
+linear_attn | state_output | Own | the state this call ends with
+linear_attn | states | Own | the state after every token; costs one step of the recurrence a token | {_DERIVED}
+linear_attn | attention_gate | Own | the gate on the mixer's output
+linear_attn | attention_premix | Own | what the output projection receives
+linear_attn | attention_output | Residual | what the mixer adds to the residual stream
+mlp | router_logits | Routing | the router's scores
+mlp | expert_indices | TopExperts | which experts each token goes to
+mlp | expert_weights | TopExperts | the weight of each chosen expert
+mlp | mlp_activation | Neurons | the activation function's output
+mlp | mlp_neurons | Neurons | what the down projection receives
+mlp | expert_neurons | ExpertNeurons | expert e's neurons for the tokens it got: expert_neurons(e) | {_DERIVED}
+mlp | routed_output | Residual | the routed experts' part of the output
+mlp | shared_expert_output | Residual | the shared experts' part of the output
+mlp | mlp_output | Residual | what the MLP adds to the residual stream
+"""
+
+
+def _parse(table: str) -> dict[str, Value]:
+    rows = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
+    values = (Value(row[1], row[0], LAYOUTS[row[2]], row[3], row[4] if len(row) > 4 else "") for row in rows)
+    return {value.key: value for value in values}
+
+
+VALUES: Final = _parse(_TABLE)
+"""Every value by its key, in the order in which a plain forward computes them."""
+
+
+def on_host(host: str) -> tuple[Value, ...]:
+    """The values that hang on one host, in vocabulary order."""
+    return tuple(value for value in VALUES.values() if value.host == host)
