@@ -47,7 +47,7 @@ AT_MOST: Table = (
 # A field of a language model that is set to exactly this, larger or smaller.
 EXACTLY: Table = (
     (48, r"moe_(intermediate|hidden)_size|\w*shared_experts?_intermediate_size|expert_ffn_hidden_size|share_expert_dim"),
-    (HEADS, r"num_attention_heads|num_heads|n_heads?|attention_heads|swa_num_attention_heads|linear_num_(value_)?heads"),
+    (HEADS, r"num_attention_heads(_per_layer)?|num_heads|n_heads?|attention_heads|swa_num_attention_heads|linear_num_(value_)?heads"),
     (KV_HEADS, r"(swa_)?num_key_value_heads|num_kv_heads|kv_n_heads|linear_num_key_heads|num_query_groups"),
     (HEAD_DIM, r"(swa_)?head_dim|attention_head_(dim|size)|d_head|d_kv|dim_head|kv_channels"),
     (40, r"query_pre_attn_scalar"),  # as the square of the score scale, so not the head width
@@ -87,6 +87,8 @@ BOUNDS: tuple[tuple[float, str], ...] = (
 def small(name: str, value: Any, exactly: Table) -> Any:
     """What `value` of the field `name` becomes in a tiny model; itself where no rule speaks of it."""
     if isinstance(value, list | tuple) and value and len({type(item) for item in value}) == 1:
+        if isinstance(value[0], float) and re.fullmatch(FACTOR, name):
+            return type(value)(factor(f"{name}{index}") for index in range(len(value)))
         return type(value)(small(name, item, exactly) for item in value)
     if value is False and re.fullmatch(OFFSET, name):
         return True
