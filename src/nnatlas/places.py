@@ -157,12 +157,12 @@ def _side_words(side: str, item: int | str | None) -> str:
 
 
 _PATH = r"[A-Za-z_][\w.]*"
-_SIDE = rf">\s*(?P<side>in|out)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
+_SIDE = r">\s*(?P<side>in|out)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
 _SOURCES: Final = (
     re.compile(r"same as (?P<value>\w+)"),
     re.compile(rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"),
     re.compile(rf"(?P<path>{_PATH})\s*~\s*(?P<function>\w+)\[(?P<index>\d+)\]\s*{_SIDE}"),
-    re.compile(rf"(?P<call>\w+)\((?P<arguments>[\w., ]*)\)"),
+    re.compile(r"(?P<call>\w+)\((?P<arguments>[\w., ]*)\)"),
     re.compile(rf"(?P<path>{_PATH})\s*{_SIDE}"),
 )
 _FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")

@@ -38,7 +38,9 @@ def above(root: nn.Module, path: str) -> tuple[nn.Module, ...]:
 
 def meets(condition: str, block: nn.Module, config: Any, index: int) -> bool:
     """Whether a block meets a kind's condition (see `families._row.Kind`)."""
-    return any(all(_holds(term, block, config, index) for term in part.split(" and ")) for part in condition.split(" or "))
+    return any(
+        all(_holds(term, block, config, index) for term in part.split(" and ")) for part in condition.split(" or ")
+    )
 
 
 def _holds(term: str, block: nn.Module, config: Any, index: int) -> bool:

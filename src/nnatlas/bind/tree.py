@@ -72,7 +72,10 @@ class Host:
     def _model_sizes(self) -> dict[str, int]:
         """Sizes that hold for the whole model, from the config and the embedding."""
         config, embedding = self.owner.config, self.roles["embed_tokens"]
-        found = {"num_layers": len(self.owner.blocks), "hidden_size": sizing.setting(config, "hidden_size", "n_embd", "d_model")}
+        found = {
+            "num_layers": len(self.owner.blocks),
+            "hidden_size": sizing.setting(config, "hidden_size", "n_embd", "d_model"),
+        }
         rows = None if isinstance(embedding, Absent) else lookup(embedding[0], "weight")
         found["vocab_size"] = sizing.setting(config, "vocab_size") or (rows.shape[0] if rows is not None else None)
         return {name: size for name, size in found.items() if isinstance(size, int)}
@@ -101,7 +104,9 @@ class Host:
         return found
 
     def cell(self, value: Value) -> Cell:
-        return self.cells[value.key] if value.key in self.cells else Absent("this family's row does not say where it is")
+        return (
+            self.cells[value.key] if value.key in self.cells else Absent("this family's row does not say where it is")
+        )
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name or 'model'}: {type(self.module).__name__}>"

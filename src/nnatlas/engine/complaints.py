@@ -34,7 +34,9 @@ def read_only(point: Point | Computed) -> ReadOnly:
 
 def unfinished() -> NotInRun:
     """The generated text was asked for before there was one."""
-    return NotInRun("the generation is not finished: read run.text after the `with` block, or after the loop over run.steps()")
+    return NotInRun(
+        "the generation is not finished: read run.text after the `with` block, or after the loop over run.steps()"
+    )
 
 
 def refuse_checkpointing(module: nn.Module) -> None:

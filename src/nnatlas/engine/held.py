@@ -69,7 +69,13 @@ class Handed:
     def of_derived(cls, point: Computed, value: Tensor) -> Handed:
         """A derived tensor: nothing is written back, so any write into it is an error."""
         given = cls.__new__(cls)
-        given.point, given.native, given.value, given.version, given.ref = point, None, None, _version(value), weakref.ref(value)
+        given.point, given.native, given.value, given.version, given.ref = (
+            point,
+            None,
+            None,
+            _version(value),
+            weakref.ref(value),
+        )
         return given
 
     def edited(self, batch: int) -> bool:

@@ -83,14 +83,17 @@ class Preparer:
     def _chat(self, inputs: Any) -> list[str]:
         conversations = [inputs] if isinstance(inputs[0], Mapping) else inputs
         return [
-            self.tokenizer.apply_chat_template(list(talk), tokenize=False, add_generation_prompt=True) for talk in conversations
+            self.tokenizer.apply_chat_template(list(talk), tokenize=False, add_generation_prompt=True)
+            for talk in conversations
         ]
 
     def _from_ids(self, inputs: Any) -> Batch:
         """Rows of ids, padded on the left to the longest."""
         if isinstance(inputs, Tensor):
             if inputs.ndim not in (1, 2) or inputs.is_floating_point() or inputs.dtype == torch.bool:
-                raise InputError(f"ids are whole numbers [seq] or [batch, seq]; this is {list(inputs.shape)} of {inputs.dtype}")
+                raise InputError(
+                    f"ids are whole numbers [seq] or [batch, seq]; this is {list(inputs.shape)} of {inputs.dtype}"
+                )
             ids = inputs[None] if inputs.ndim == 1 else inputs
             return {"input_ids": self._placed(ids), "attention_mask": self._placed(torch.ones_like(ids))}
         rows = _rows(inputs)
@@ -118,12 +121,19 @@ class Preparer:
         rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
         ids = batch.get("input_ids")
         if rows and isinstance(ids, Tensor) and ids.device.type == "cpu" and (ids.max() >= rows or ids.min() < 0):
-            raise InputError(f"id {int(ids.max()) if ids.max() >= rows else int(ids.min())} is not in the vocabulary: 0 to {rows - 1}")
+            raise InputError(
+                f"id {int(ids.max()) if ids.max() >= rows else int(ids.min())} is not in the vocabulary: 0 to {rows - 1}"
+            )
 
     def _with_positions(self, batch: Batch) -> Batch:
         """Positions for padded rows, unless they were given: counted from each row's first real token."""
         mask = batch.get("attention_mask")
-        if "position_ids" in batch or "position_ids" not in self._forward or not isinstance(mask, Tensor) or mask.ndim != 2:
+        if (
+            "position_ids" in batch
+            or "position_ids" not in self._forward
+            or not isinstance(mask, Tensor)
+            or mask.ndim != 2
+        ):
             return batch
         if bool(mask.all()):
             return batch
@@ -133,11 +143,22 @@ class Preparer:
         return value.to(self.module.get_input_embeddings().weight.device) if isinstance(value, Tensor) else value
 
 
-_RUN_TIME = {"use_cache", "output_hidden_states", "output_attentions", "output_router_logits", "logits_to_keep", "cache"}
+_RUN_TIME = {
+    "use_cache",
+    "output_hidden_states",
+    "output_attentions",
+    "output_router_logits",
+    "logits_to_keep",
+    "cache",
+}
 
 
 def _is_text(inputs: Any) -> bool:
-    return isinstance(inputs, str) or (isinstance(inputs, Sequence) and bool(inputs) and isinstance(inputs[0], str)) or _is_chat(inputs)
+    return (
+        isinstance(inputs, str)
+        or (isinstance(inputs, Sequence) and bool(inputs) and isinstance(inputs[0], str))
+        or _is_chat(inputs)
+    )
 
 
 def _is_chat(inputs: Any) -> bool:
@@ -151,7 +172,9 @@ def _is_chat(inputs: Any) -> bool:
 def _rows(inputs: Any) -> list[list[int]]:
     """Id lists, or one, or tensors of ids, as lists of whole numbers."""
     if not isinstance(inputs, Sequence) or len(inputs) == 0:
-        raise InputError(f"an empty input: {inputs!r}" if isinstance(inputs, Sequence) else f"cannot run a {type(inputs).__name__}")
+        raise InputError(
+            f"an empty input: {inputs!r}" if isinstance(inputs, Sequence) else f"cannot run a {type(inputs).__name__}"
+        )
     rows = inputs if isinstance(inputs[0], Sequence | Tensor) and not isinstance(inputs[0], str) else [inputs]
     rows = [row.tolist() if isinstance(row, Tensor) else list(row) for row in rows]
     for row in rows:

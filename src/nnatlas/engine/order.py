@@ -113,4 +113,8 @@ def learn(run: Run, block: Host) -> Callable[[], None]:
 
 def _inner(block: Host) -> list[tuple[str, nn.Module]]:
     """Every module inside a block that can be called, by its path in the block."""
-    return [(name, module) for name, module in block.module.named_modules() if name and not isinstance(module, nn.ModuleList)]
+    return [
+        (name, module)
+        for name, module in block.module.named_modules()
+        if name and not isinstance(module, nn.ModuleList)
+    ]

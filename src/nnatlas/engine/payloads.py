@@ -26,7 +26,9 @@ class Call:
     def _where(self, item: int | str | None) -> int | str:
         """A position or a keyword: the asked one, by default the first tensor."""
         if item is None:
-            return next((at for at, arg in enumerate(self.args) if isinstance(arg, Tensor)), None) or self._first_keyword()
+            return (
+                next((at for at, arg in enumerate(self.args) if isinstance(arg, Tensor)), None) or self._first_keyword()
+            )
         if isinstance(item, str) and item not in self.kwargs and self.forward is not None:
             at = _positions(self.forward).get(item, len(self.args))
             return at if at < len(self.args) else item

@@ -63,7 +63,9 @@ class Run:
         self.forward.gr_context = contextvars.copy_context()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if error is None and not self._finished:
                 self._leave_stop()
@@ -79,7 +81,7 @@ class Run:
 
         >>> with model.trace(prompt) as run:
         ...     early = model.layers[2].layer_output
-        ...     run.stop()                                # layers 3 and up are never computed
+        ...     run.stop()  # layers 3 and up are never computed
         """
         self._check_open()
         self._leave_stop()
@@ -172,7 +174,10 @@ class Run:
         def give_up(*_: Any) -> None:
             if getcurrent() is self.forward and self._wanted == point.site:
                 self._wanted = BLOCK_END
-                self._stands, self._at = Position(order.BLOCKS, block.index or 0, order.END, order.END), f"the end of {block.name}"
+                self._stands, self._at = (
+                    Position(order.BLOCKS, block.index or 0, order.END, order.END),
+                    f"the end of {block.name}",
+                )
                 self.reach(BLOCK_END, None)
 
         self._taps.keep(block.module.register_forward_hook(give_up).remove)
@@ -247,7 +252,9 @@ class Run:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise NotInRun("this run is over: values are read inside its `with` block; open another with model.trace(...)")
+            raise NotInRun(
+                "this run is over: values are read inside its `with` block; open another with model.trace(...)"
+            )
         if threading.get_ident() != self._thread:
             raise NotInRun("a run belongs to the thread that opened it; open one in this thread")
 

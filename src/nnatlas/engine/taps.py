@@ -86,7 +86,9 @@ class Taps:
 
 def _refuse_compiled(module: nn.Module) -> None:
     if getattr(module, "_compiled_call_impl", None) is not None:
-        raise InputError(f"{type(module).__name__} is compiled: its hooks are not looked at. Trace the model before compiling it.")
+        raise InputError(
+            f"{type(module).__name__} is compiled: its hooks are not looked at. Trace the model before compiling it."
+        )
 
 
 def _tap_input(run: Run, point: Point) -> Remover:

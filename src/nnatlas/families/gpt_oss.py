@@ -1,6 +1,6 @@
 """gpt-oss: Llama's block with a learned sink beside the scores of every head, and a mixture of experts on every block."""
 
-from nnatlas.families._shapes import LLAMA, absent
+from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
     attention_scores="attention > scores as batch num_heads query key_and_sink",

@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from greenlet import getcurrent, greenlet
 from torch import Tensor, nn
 
@@ -92,7 +91,9 @@ class Look:
             output, weights = configured(module, query, key, value, mask, *rest, **kwargs)
         return self.stop("out", output)[0], weights
 
-    def _step_by_step(self, configured: Function, query: Tensor, key: Tensor, value: Tensor, mask: Any, *rest: Any, **kwargs: Any) -> Any:
+    def _step_by_step(
+        self, configured: Function, query: Tensor, key: Tensor, value: Tensor, mask: Any, *rest: Any, **kwargs: Any
+    ) -> Any:
         eager = eager_of(self.module)
         mask = additive(self.module, mask, query, key, kwargs.get("is_causal"))
         with Watch(self.run, ("softmax", "dropout")) as watch:

@@ -58,7 +58,9 @@ def _neurons(module: nn.Module, hidden: Tensor, expert: int) -> Tensor:
 def _entering(point: Computed) -> list[Point | Computed]:
     """What the experts module is called with: hidden states and expert indices."""
     path = point.host.role("experts")[1]
-    return [native_point(point.host.owner, f"{point.name}, argument {at}", path, INPUT, at, point.value) for at in (0, 1)]
+    return [
+        native_point(point.host.owner, f"{point.name}, argument {at}", path, INPUT, at, point.value) for at in (0, 1)
+    ]
 
 
 @derived(_entering)

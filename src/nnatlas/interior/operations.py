@@ -50,7 +50,9 @@ def _step_by_step(
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if attn_mask is not None and attn_mask.dtype == torch.bool:
-        attn_mask = torch.zeros_like(attn_mask, dtype=scores.dtype).masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
+        attn_mask = torch.zeros_like(attn_mask, dtype=scores.dtype).masked_fill(
+            ~attn_mask, torch.finfo(scores.dtype).min
+        )
     scores = scores if attn_mask is None else scores + attn_mask
     pattern = F.dropout(F.softmax(scores, dim=-1), dropout_p, dropout_p > 0)
     return torch.matmul(pattern, value)

@@ -80,7 +80,8 @@ def _wanted(model: BoundModel, patterns: list[str]) -> dict[str, Point | Compute
             raise absent
         if not matches:
             near = difflib.get_close_matches(pattern, [name for name, _, _ in _all_names(model)], 3)
-            raise InputError(f"no value is called {pattern!r}{f'; near: {', '.join(near)}' if near else ''}")
+            hint = f"; near: {', '.join(near)}" if near else ""
+            raise InputError(f"no value is called {pattern!r}{hint}")
         found |= matches
     return found
 

@@ -39,7 +39,9 @@ def load(
         if options:
             raise InputError(f"a built module takes no loading options, got {', '.join(options)}")
         return wrap(source, tokenizer, family)
-    module, own_tokenizer = _from_name(source, task, options, tokenizer) if isinstance(source, str | Path) else (None, None)
+    module, own_tokenizer = (
+        _from_name(source, task, options, tokenizer) if isinstance(source, str | Path) else (None, None)
+    )
     if module is None:
         module = _auto(task).from_config(source, **options).eval()
     module.requires_grad_(False)
@@ -91,7 +93,9 @@ def _tiny(model_type: str, task: str, options: dict[str, Any]) -> tuple[nn.Modul
     from nnatlas import tiny
 
     row = families.find(model_type)
-    made = tiny.tiny_model(model_type, row.tiny if row else {}, task=None if task == "text-generation" else task, **options)
+    made = tiny.tiny_model(
+        model_type, row.tiny if row else {}, task=None if task == "text-generation" else task, **options
+    )
     return made, tiny.byte_tokenizer()
 
 
@@ -107,6 +111,10 @@ def _auto(task: str) -> Any:
 def _pretrained(name: str, task: str, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
     from transformers import AutoTokenizer
 
-    shared = {key: options[key] for key in ("revision", "token", "trust_remote_code", "cache_dir", "local_files_only") if key in options}
+    shared = {
+        key: options[key]
+        for key in ("revision", "token", "trust_remote_code", "cache_dir", "local_files_only")
+        if key in options
+    }
     module = _auto(task).from_pretrained(name, **options)
     return module.eval(), AutoTokenizer.from_pretrained(name, **shared) if tokenizer is None else tokenizer

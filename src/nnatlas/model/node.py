@@ -37,9 +37,17 @@ for _value in VALUES.values():
 class Node:
     """A module by its standard or native name; `_module` is the module itself, and calling the node calls it."""
 
-    def __init__(self, owner: BoundModel, path: str, module: nn.Module, host: Host | None = None, run: Run | None = None) -> None:
+    def __init__(
+        self, owner: BoundModel, path: str, module: nn.Module, host: Host | None = None, run: Run | None = None
+    ) -> None:
         slots = self.__dict__
-        slots["_owner"], slots["_path"], slots["_module"], slots["_host"], slots["_run"] = owner, path, module, host, run
+        slots["_owner"], slots["_path"], slots["_module"], slots["_host"], slots["_run"] = (
+            owner,
+            path,
+            module,
+            host,
+            run,
+        )
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +127,9 @@ class Node:
             return getattr(self._module, name)
         except AttributeError:
             elsewhere = _HOSTS_OF.get(name)
-            hint = f"; it hangs on {' and '.join(_shown(host) for host in elsewhere)}" if elsewhere else self._near(name)
+            hint = (
+                f"; it hangs on {' and '.join(_shown(host) for host in elsewhere)}" if elsewhere else self._near(name)
+            )
             label = (self._host.name if self._host is not None else self._path) or "the model"
             raise AttributeError(f"{label} ({type(self._module).__name__}) has no {name!r}{hint}") from None
 
@@ -156,7 +166,9 @@ class Nodes:
         try:
             return self._nodes[index]
         except IndexError:
-            raise IndexError(f"block {index} of {len(self._nodes)}: they are numbered 0 to {len(self._nodes) - 1}") from None
+            raise IndexError(
+                f"block {index} of {len(self._nodes)}: they are numbered 0 to {len(self._nodes) - 1}"
+            ) from None
 
     def __len__(self) -> int:
         return len(self._nodes)

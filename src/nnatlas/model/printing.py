@@ -65,7 +65,9 @@ def _module_lines(host: Host, name: str, module: nn.Module, indent: str) -> Iter
 def _label(host: Host, module: nn.Module, path: str, fallback: str) -> str:
     """Standard names of a module next to its native one."""
     native = path.rpartition(".")[2] or fallback
-    roles = [role for role, bound in host.roles.items() if isinstance(bound, tuple) and bound[0] is module and role != "base"]
+    roles = [
+        role for role, bound in host.roles.items() if isinstance(bound, tuple) and bound[0] is module and role != "base"
+    ]
     return "/".join(dict.fromkeys([*roles, native]))
 
 
@@ -77,7 +79,9 @@ def _block_lines(host: Host, indent: str) -> Iterator[str]:
     yield f"{indent}(layers): {len(host.owner.blocks)} blocks"
     for blocks in groups.values():
         kinds = f" {' + '.join(blocks[0].kinds)}" if blocks[0].kinds else ""
-        yield from _host_lines(blocks[0], f"({spans([block.index or 0 for block in blocks])}){kinds}: {len(blocks)} x ", indent + "  ")
+        yield from _host_lines(
+            blocks[0], f"({spans([block.index or 0 for block in blocks])}){kinds}: {len(blocks)} x ", indent + "  "
+        )
 
 
 def _value_lines(host: Host, indent: str) -> Iterator[str]:

@@ -101,7 +101,11 @@ def _served(model: BoundModel, value: Value) -> Served | None:
     hosts = model.blocks if value.host == "block" else [block.parts.get(value.host) for block in model.blocks]
     if value.host == "linear_attn" and not any(hosts):
         return None
-    return _row(value, [host for host in hosts if host is not None], [b for b, h in zip(model.blocks, hosts, strict=True) if h is None])
+    return _row(
+        value,
+        [host for host in hosts if host is not None],
+        [b for b, h in zip(model.blocks, hosts, strict=True) if h is None],
+    )
 
 
 def _row(value: Value, hosts: list[Host], without: list[Host]) -> Served:
@@ -121,7 +125,9 @@ def _row(value: Value, hosts: list[Host], without: list[Host]) -> Served:
     if len(reasons) > 1 and point is None:
         missing = {ALL: "; ".join(f"blocks {spans(at)}: {why}" for why, at in reasons.items())}
     note = hosts[0].owner.family.notes.get(value.name, "") if hosts else ""
-    return Served(value, point.layout if point else value.layout, _place(hosts[0], point) if point else "", missing, note)
+    return Served(
+        value, point.layout if point else value.layout, _place(hosts[0], point) if point else "", missing, note
+    )
 
 
 def _place(host: Host, point: Point | Computed) -> str:
@@ -129,7 +135,12 @@ def _place(host: Host, point: Point | Computed) -> str:
         return Derived(point.function, point.arguments).words({})
     bound = {role: found[1] for role, found in host.roles.items() if isinstance(found, tuple)}
     block = host.block or host
-    bound |= {role: found[1] for part in block.parts.values() for role, found in part.roles.items() if isinstance(found, tuple)}
+    bound |= {
+        role: found[1]
+        for part in block.parts.values()
+        for role, found in part.roles.items()
+        if isinstance(found, tuple)
+    }
     bound |= {role: found[1] for role, found in block.roles.items() if isinstance(found, tuple)}
     names = {role: path.removeprefix(block.path + ".") for role, path in bound.items()}
     return point.place.words(names | {"block": "block", "root": "model"}) if point.place else point.path

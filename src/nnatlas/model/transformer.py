@@ -60,7 +60,7 @@ class StandardizedTransformer(Node):
 
     >>> model = nnatlas.load("tiny:llama")
     >>> with model.trace("Hello"):
-    ...     hidden = model.layers[1].layer_output     # a torch tensor, [batch, seq, hidden_size]
+    ...     hidden = model.layers[1].layer_output  # a torch tensor, [batch, seq, hidden_size]
     """
 
     def __init__(self, bound: BoundModel, tokenizer: Any = None) -> None:
@@ -113,7 +113,9 @@ class StandardizedTransformer(Node):
         """
         from nnatlas.model.collect import collect
 
-        return collect(self._owner, self._prepare(inputs, keywords), [values] if isinstance(values, str) else list(values))
+        return collect(
+            self._owner, self._prepare(inputs, keywords), [values] if isinstance(values, str) else list(values)
+        )
 
     def _decode(self, ids: Any, start: int) -> Any:
         ids = getattr(ids, "sequences", ids)
