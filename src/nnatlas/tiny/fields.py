@@ -39,8 +39,7 @@ AT_MOST: Table = (
     (8, r"mamba_(num|n)_heads"),
     (4, r"(moe_)?num_(local_)?experts|n_routed_experts|index_topk|index_block_size|log_scaling_n_floor|floor_scale"),
     (2, r"zero_expert_num|index_topk_blocks|o_groups|index_n_heads|(moe_)?num_shared_experts|n_shared_experts"),
-    (2, r"n_group|num_expert_group"),
-    (1, r"first_k_dense_replace|num_dense_layers|topk_group"),
+    (1, r"first_k_dense_replace|num_dense_layers"),
     (0, r"num_nextn_predict_layers"),
 )
 
@@ -51,7 +50,8 @@ EXACTLY: Table = (
     (KV_HEADS, r"(swa_)?num_key_value_heads|num_kv_heads|kv_n_heads|linear_num_key_heads|num_query_groups"),
     (HEAD_DIM, r"(swa_)?head_dim|attention_head_(dim|size)|d_head|d_kv|dim_head|kv_channels"),
     (40, r"query_pre_attn_scalar"),  # as the square of the score scale, so not the head width
-    (2, r"(mamba_)?n_?groups"),
+    (2, r"(mamba_)?n_?groups|n_group|num_expert_group|decoder_sparse_step"),
+    (1, r"topk_group"),
     (2, r"num_experts_per_tok(en)?|moe_top_?k|moe_k|top_k_experts"),
 )
 
@@ -65,7 +65,10 @@ TOWER_EXACTLY: Table = (
 OPEN = r"head_dim|num_key_value_heads|num_experts_per_tok|clip_qkv|final_logit_softcapping"
 
 # Switches for offsets, which are all on.
-OFFSET = r"(attention|attn|mlp|attention_out|lm_head|qkv|o)_bias|(use_)?(qkv_)?bias|add_bias_linear|mup_enabled"
+OFFSET = (
+    r"(attention|attn|mlp|attention_out|lm_head|qkv|o)_bias|(use_)?(qkv_)?bias|(\w+_)?(proj|conv|norm)_bias|add_bias_linear"
+    r"|mup_enabled"
+)
 
 SPECIAL_ID = r"\w*token_ids?|\w*token_index|im(age)?_\w+_id|slice_\w+_id|newline_id"
 BLOCK_COUNT = r"num_hidden_layers|n_layers?|num_layers|num_blocks|(num_)?decoder_layers|decoder_num_layers|layers"
@@ -118,6 +121,6 @@ def meaning(name: str, table: tuple[tuple[Any, str], ...]) -> Any:
 
 
 def factor(name: str) -> float:
-    """A multiplier for the field `name`: between 0.6 and 1.4, never near 1, and seldom the same for two fields."""
-    step = crc32(name.encode()) % 8
-    return round(0.6 + 0.04 * step if step < 4 else 1.1 + 0.04 * step, 2)
+    """A multiplier for the field `name`: 0.6 to 0.85 or 1.2 to 1.45, never near 1, and not the same for two fields."""
+    number = crc32(name.encode())
+    return round((0.6 if number % 2 else 1.2) + number % 1009 / 4036, 3)
