@@ -37,16 +37,16 @@ def home() -> Path:
 def cached(checkpoint: Checkpoint) -> Path:
     """The checkpoint's folder, made or mended first if need be."""
     folder = home() / "checkpoints" / checkpoint.name
-    if fault(folder, _origin(checkpoint)) is None:
-        return folder
     try:
+        if fault(folder, _origin(checkpoint)) is None:
+            return folder
         with _alone(checkpoint, folder):
             wrong = fault(folder, _origin(checkpoint))  # another process may have made it while we waited
             if wrong is not None:
                 _make(checkpoint, folder, wrong)
     except OSError as error:
         raise DownloadFailed(
-            f"{checkpoint.name} could not be written to {home()}: {error}. "
+            f"{checkpoint.name} could not be kept in {home()}: {error}. "
             "Set NNATLAS_HOME to a folder with a gigabyte free that you may write to."
         ) from error
     return folder

@@ -109,11 +109,10 @@ def _run_pip(checkpoint: Checkpoint, dest: Path, scratch: Path, log: Path, done:
 
 
 def _bytes_below(folder: Path) -> int:
-    """Files may vanish while we look: pip moves them."""
+    """Size of all files below `folder`.  pip moves and deletes while we look, so what vanishes counts as nothing."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += Path(parent, name).stat().st_size
     return total
