@@ -21,6 +21,7 @@ from .overrides import apply_overrides, configs_in
 from .rotary import fit_rotary
 
 TOWER_BLOCKS = 2
+PATCHES = 4  # on each side of an image
 PAD, BEGIN, END = 256, 257, 258  # right after the bytes
 ROLES = {"pad_token_id": PAD, "bos_token_id": BEGIN, "decoder_start_token_id": BEGIN, "eos_token_id": END}
 
@@ -56,6 +57,7 @@ def _shrink(config: PretrainedConfig, count: int, *, tower: bool) -> None:
         if small is not value and not name.startswith("_"):
             setattr(config, name, small)
     _fit_latent_heads(config)
+    _fit_image(config)
     fit_rotary(getattr(config, "rope_parameters", None), _rotary_width(config))
     put_overrides(config, own, general, kept)
 
@@ -65,6 +67,15 @@ def _fit_latent_heads(config: PretrainedConfig) -> None:
     if getattr(config, "kv_lora_rank", None):
         _set_own(config, num_key_value_heads=config.num_attention_heads)
         _set_own(config, head_dim=config.qk_rope_head_dim)
+
+
+def _fit_image(config: PretrainedConfig) -> None:
+    """Images of 4 by 4 patches."""
+    patch, image = vars(config).get("patch_size"), vars(config).get("image_size")
+    if isinstance(patch, int) and isinstance(image, int):
+        config.image_size = min(image, PATCHES * patch)
+    elif isinstance(patch, list | tuple) and isinstance(image, list | tuple):
+        config.image_size = type(image)(PATCHES * side for side in patch)
 
 
 def _set_own(config: PretrainedConfig, **values: int) -> None:

@@ -37,7 +37,7 @@ AT_MOST: Table = (
     (8, r"(mamba_)?chunk_size|block_size|\w*chunk_length|num_(latents|query_tokens|image_tokens)|latent_query_num"),
     (8, r"rotary_dim|laurel_rank|adapter_rank|gated_norm_rank|loop_gate_rank|d_rel|time_step_rank|mamba_dt_rank|(mamba_)?n_heads"),
     (8, r"mamba_(num|n)_heads"),
-    (4, r"(moe_)?num_(local_)?experts|n_routed_experts|index_topk|index_block_size|log_scaling_n_floor|floor_scale"),
+    (4, r"(moe_)?num_(local_)?experts|n_routed_experts|index_topk|index_block_size|mm_tokens_per_image|log_scaling_n_floor|floor_scale"),
     (2, r"zero_expert_num|index_topk_blocks|o_groups|index_n_heads|(moe_)?num_shared_experts|n_shared_experts"),
     (1, r"first_k_dense_replace|num_dense_layers"),
     (0, r"num_nextn_predict_layers"),
