@@ -10,8 +10,9 @@
 
 Then, in this order: `* factor` or `/ factor`, `as <axes>` (this family's own axes), `copied` (the forward later overwrites
 the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor elsewhere too, so a write goes
-into it in place), `after layers` (the call that comes after the last block).  Cells are parsed once into
-frozen records; an error quotes the cell and puts a caret under the fault.
+into it in place), `reported` (the forward hands the tensor out but goes on with another, so an edit would reach nothing),
+`after layers` (the call that comes after the last block).  Cells are parsed once into frozen records; an error quotes the
+cell and puts a caret under the fault.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ class Place:
     axes: tuple[str, ...] | None = None
     copied: bool = False
     shared: bool = False
+    reported: bool = False
     after_layers: bool = False
 
     def words(self, names: Mapping[str, str] | None = None) -> str:
@@ -166,6 +168,8 @@ _SOURCES: Final = (
     re.compile(rf"(?P<path>{_PATH})\s*{_SIDE}"),
 )
 _FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")
+_SUFFIXES: Final = ("copied", "shared", "reported", "after layers")
+_UP_TO_SUFFIX = re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\b(?:as|copied|shared|reported|after)\b|$))")
 _GROUP = re.compile(r"\(([^()]*)\)|(\S+)")
 
 
@@ -221,7 +225,7 @@ def _axes(text: str, reader: _Reader) -> tuple[str, ...]:
 def _pattern(reader: _Reader) -> Pattern | None:
     if not reader.match(re.compile(":")):
         return None
-    if not (found := reader.match(re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\bas\b|\bcopied\b|\bshared\b|\bafter\b|$))"))):
+    if not (found := reader.match(_UP_TO_SUFFIX)):
         raise reader.fail("axes are expected after `:`")
     groups = tuple(
         tuple(_axes(part, reader) for part in inner.split("|")) if inner else ((single,),)
@@ -243,10 +247,10 @@ def parse(text: str) -> Place:
     factors = []
     while found := reader.match(_FACTOR):
         factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
-    own = reader.match(re.compile(r"as ([a-z_ ]+?)(?=\s*(?:copied|shared|after layers|$))"))
-    copied, shared, after = (reader.match(re.compile(word)) for word in ("copied", "shared", "after layers"))
+    own = reader.match(re.compile(r"as ([a-z_ ]+?)(?=\s*(?:copied|shared|reported|after layers|$))"))
+    copied, shared, reported, after = (reader.match(re.compile(word)) for word in _SUFFIXES)
     if reader.match(re.compile(".")):
         reader.at -= 1
         raise reader.fail("this part of the cell is not understood")
     axes = tuple(own[1].split()) if own else None
-    return Place(text, source, pattern, tuple(factors), axes, bool(copied), bool(shared), bool(after))
+    return Place(text, source, pattern, tuple(factors), axes, bool(copied), bool(shared), bool(reported), bool(after))

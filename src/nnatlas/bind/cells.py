@@ -19,6 +19,7 @@ from nnatlas.values import Value
 if TYPE_CHECKING:
     from nnatlas.bind.tree import BoundModel, Host
 
+REPORTED = "the forward only reports this tensor and goes on with another"
 _STEPS = {"query": "inputs", "key": "inputs", "value": "inputs"}
 _ITEMS = {"query": 0, "key": 1, "value": 2}
 
@@ -49,7 +50,7 @@ def make_point(host: Host, value: Value) -> Point | Computed:
         codec=_codec(host, found, layout),
         block=host.index,
         block_module=None if host.index is None else host.owner.blocks[host.index].module,
-        read_only=value.read_only,
+        read_only=REPORTED if found.reported else value.read_only,
         watched=watched(host, path),
         **_stage(found),
     )

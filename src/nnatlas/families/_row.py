@@ -81,6 +81,8 @@ class Family:
     looped: bool = False
     summary: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
+    passes: tuple[str, ...] = ()
+    breaks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counts_operations(self) -> bool:
@@ -100,13 +102,17 @@ class Family:
         sizes: Mapping[str, str] | None = None,
         notes: Mapping[str, str] | None = None,
         looped: bool = False,
+        passes: str = "",
+        breaks: Mapping[str, str] | None = None,
         **cells: Cell | Mapping[str, Cell],
     ) -> Family:
         """This shape with some cells changed; kinds are added after the shape's own, and the later one wins.
 
         `notes` adds a family's own sentence to a value's description; `tiny` holds the config fields that a small random
         model of the type needs besides the generic ones; `sizes` says where a size stands that the projections do not tell;
-        `looped` that the stack is run more than once in a forward.
+        `looped` that the stack is run more than once in a forward; `passes` lists modules and parameters that no role names
+        and no value needs (`root.`, `base.` or `block.` in front, `*` for any part of a name); `breaks` says which law does
+        not hold here and why, by `"law"` or `"law value"` (`{"batch": "its convolution runs over the padding"}`).
         """
         file, summary = _caller()
         changed = _checked(file, cells)
@@ -125,6 +131,8 @@ class Family:
             looped=looped,
             summary=summary,
             notes={**self.notes, **(notes or {})},
+            passes=self.passes + tuple(passes.split()),
+            breaks={**self.breaks, **(breaks or {})},
         )
 
 
