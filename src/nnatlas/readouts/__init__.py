@@ -1,0 +1,5 @@
+"""Readouts: what can be read off a run, one method a file, each over the public surface of a model as a user's own would be."""
+
+from nnatlas.readouts.logit_lens import LogitLens, Top, logit_lens
+
+__all__ = ["LogitLens", "Top", "logit_lens"]
