@@ -5,10 +5,16 @@
     attention > query                                     a point inside the attention call
     self_attn ~ softmax[0] > in                           the input of the first torch softmax in that module's forward
     qkv_proj > out : batch seq (num_heads 3 head_dim) -> 0    one part of a fused projection
+    linear_attn calls chunk_rule|step_rule > in.query     an argument of the first call of a named function (or the one of
+                                                          several that is called) while that module's forward runs
+    linear_attn calls scan > out[1] or step > after.state     each function with a side of its own; `after` is an argument as
+                                                          the call leaves it, `nothing` what a function has no place for
     next_token_probs(logits)                              computed from other values by a named function
     same as attention_queries                             the very place of another value
 
-Then, in this order: `* factor` or `/ factor`, `as <axes>` (this family's own axes), `copied` (the forward later overwrites
+An axis `seq?` is one that a call for a single token leaves out.  Then, in this order: `* factor` or `/ factor`, `through exp`
+or `through sigmoid` (the value is that function of what the model holds), `or zeros` (zeros of the layout's size where the
+model passes none), `as <axes>` (this family's own axes), `copied` (the forward later overwrites
 the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor elsewhere too, so a write goes
 into it in place), `reported` (the forward hands the tensor out but goes on with another, so an edit would reach nothing),
 `after layers` (the call that comes after the last block).  Cells are parsed once into frozen records; an error quotes the
@@ -67,6 +73,38 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One side of the `index`-th call of any one of `functions`."""
+
+    functions: tuple[str, ...]
+    index: int
+    side: str
+    item: int | str | None = None
+
+    def words(self) -> str:
+        said = {"after": f"its argument {self.item} when it is done", "nothing": "nothing"}
+        number = f" number {self.index}" if self.index else ""
+        return f"{' or '.join(self.functions)}{number}'s call: {said.get(self.side) or _side_words(self.side, self.item)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A call of a named Python function, found in the module itself or in its modeling file, while its forward runs."""
+
+    path: str
+    ways: tuple[Way, ...]
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Every function that may be the one, each once."""
+        return tuple(dict.fromkeys(name for way in self.ways for name in way.functions))
+
+    def words(self, names: Mapping[str, str]) -> str:
+        where = names.get(self.path, self.path)
+        return f"inside {where}'s forward, {'; or '.join(way.words() for way in self.ways)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Derived:
     """A named function over other values."""
 
@@ -121,7 +159,7 @@ class Factor:
         return f"{'/' if self.divides else '*'} {f'sqrt({self.name})' if self.root else self.name}"
 
 
-Source = Side | Attention | Operation | Derived | Same
+Source = Side | Attention | Operation | Calls | Derived | Same
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +170,8 @@ class Place:
     source: Source
     pattern: Pattern | None = None
     factors: tuple[Factor, ...] = ()
+    through: str = ""
+    zeros: bool = False
     axes: tuple[str, ...] | None = None
     copied: bool = False
     shared: bool = False
@@ -143,6 +183,7 @@ class Place:
         said = self.source.words(names or {})
         for factor in self.factors:
             said += f", {'divided by' if factor.divides else 'times'} {str(factor)[2:]}"
+        said += f", through {self.through}" if self.through else ""
         return said + (", the call after the last block" if self.after_layers else "")
 
 
@@ -160,6 +201,12 @@ def _side_words(side: str, item: int | str | None) -> str:
 
 _PATH = r"[A-Za-z_][\w.]*"
 _SIDE = r">\s*(?P<side>in|out)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
+_WAY = re.compile(
+    r"(?P<functions>\w+(?:\|\w+)*)(?:\[(?P<index>\d+)\])?\s*>\s*"
+    r"(?P<side>in|out|after|nothing)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
+)
+_CALLS = re.compile(rf"(?P<path>{_PATH})\s+calls\s")
+_OR = re.compile(r"or (?!zeros)")
 _SOURCES: Final = (
     re.compile(r"same as (?P<value>\w+)"),
     re.compile(rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"),
@@ -169,7 +216,7 @@ _SOURCES: Final = (
 )
 _FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")
 _SUFFIXES: Final = ("copied", "shared", "reported", "after layers")
-_UP_TO_SUFFIX = re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\b(?:as|copied|shared|reported|after)\b|$))")
+_UP_TO_SUFFIX = re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\b(?:through|or|as|copied|shared|reported|after)\b|$))")
 _GROUP = re.compile(r"\(([^()]*)\)|(\S+)")
 
 
@@ -195,8 +242,21 @@ def _item(found: re.Match[str]) -> int | str | None:
     return int(found["number"]) if found["number"] else found["field"]
 
 
+def _ways(reader: _Reader) -> tuple[Way, ...]:
+    """`f|g[n] > side`, alternatives parted by `or`."""
+    ways = []
+    while not ways or reader.match(_OR):
+        if not (found := reader.match(_WAY)):
+            raise reader.fail("a call is `function|function[n] > in.name|out|out[n]|after.name|nothing`")
+        functions, index = tuple(found["functions"].split("|")), int(found["index"] or 0)
+        ways.append(Way(functions, index, found["side"], _item(found)))
+    return tuple(ways)
+
+
 def _source(reader: _Reader) -> Source:
     same, point, operation, call, side = _SOURCES
+    if found := reader.match(_CALLS):
+        return Calls(found["path"], _ways(reader))
     if found := reader.match(same):
         return Same(found["value"])
     if found := reader.match(point):
@@ -210,14 +270,14 @@ def _source(reader: _Reader) -> Source:
         return Side(found["path"], found["side"], _item(found))
     raise reader.fail(
         "a place starts with `module > in|out`, `attention > query|key|value|scores|probabilities|out`, "
-        "`module ~ function[n] > in|out` or `function(values)`"
+        "`module ~ function[n] > in|out`, `module calls function > in.name|out` or `function(values)`"
     )
 
 
 def _axes(text: str, reader: _Reader) -> tuple[str, ...]:
     axes = tuple(text.split())
     for axis in axes:
-        if not re.fullmatch(r"[a-z_]+|\d+", axis):
+        if not re.fullmatch(r"[a-z_]+\??|\d+", axis):
             raise reader.fail(f"{axis!r} is not an axis: a name such as num_heads, or a number")
     return axes
 
@@ -247,10 +307,14 @@ def parse(text: str) -> Place:
     factors = []
     while found := reader.match(_FACTOR):
         factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
+    through = reader.match(re.compile(r"through (exp|sigmoid)\b"))
+    zeros = reader.match(re.compile(r"or zeros\b"))
     own = reader.match(re.compile(r"as ([a-z_ ]+?)(?=\s*(?:copied|shared|reported|after layers|$))"))
     copied, shared, reported, after = (reader.match(re.compile(word)) for word in _SUFFIXES)
     if reader.match(re.compile(".")):
         reader.at -= 1
         raise reader.fail("this part of the cell is not understood")
     axes = tuple(own[1].split()) if own else None
-    return Place(text, source, pattern, tuple(factors), axes, bool(copied), bool(shared), bool(reported), bool(after))
+    flags = dict(copied=bool(copied), shared=bool(shared), reported=bool(reported), after_layers=bool(after))
+    through_word = through[1] if through else ""
+    return Place(text, source, pattern, tuple(factors), through_word, bool(zeros), axes, **flags)
