@@ -1,0 +1,42 @@
+"""What an APEX-1 returns: transformers' fields and the document's (`spec_logits`, `kv_caches`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from transformers.cache_utils import Cache
+from transformers.modeling_outputs import ModelOutput
+
+
+@dataclass
+class Apex1CausalLMOutput(ModelOutput):
+    """One forward's results.
+
+    loss: scalar, if labels were given.  logits: [batch, seq, vocab].  spec_logits: one [batch, seq, vocab] per multi-token
+    head, or None.  cache: what to pass on as `cache=`.  hidden_states: with `return_hidden=True` the stream after the final
+    norm, [batch, seq, hidden]; with `output_hidden_states=True` transformers' tuple, of which that is the last.
+    attentions, router_logits: one per block that has one, when asked for.
+    """
+
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    spec_logits: tuple[torch.Tensor, ...] | None = None
+    cache: Cache | None = None
+    hidden_states: torch.Tensor | tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+    router_logits: tuple[torch.Tensor, ...] | None = None
+
+    @property
+    def kv_caches(self) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
+        """The cache in the document's form, one pair per block.
+
+        A local block's is (rotated keys, values), each [batch, kv heads, at most window - 1, head_dim]; a global block's
+        is (latent [batch, tokens, kv_lora_rank], rotated rope keys [batch, kv heads, tokens, rope width]).
+        """
+        if self.cache is None:
+            return None
+        return [
+            (layer.keys, layer.values) if layer.is_sliding else (layer.keys[:, 0], layer.values)
+            for layer in self.cache.layers
+        ]

@@ -1,0 +1,76 @@
+"""Everything that decides a training run, as one record that is saved beside what it made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nnatlas.apex.configuration import Apex1Config
+
+BUNDLED_MODEL: dict[str, Any] = {
+    "hidden_size": 128,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "kv_lora_rank": 48,
+    "q_lora_rank": 64,
+    "intermediate_size": 192,
+    "max_position_embeddings": 1024,
+    "global_layer_freq": 3,
+    "sliding_window": 64,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "skip_gate_enabled": False,
+    "n_predict": 3,
+    "first_head_offset": 2,
+    "lambda_spec": 0.3,
+    "logit_scale": 1.0,
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A run: sizes in tokens, `steps` in optimiser steps, `learning_rate` at its peak.
+
+    The rate rises over `warmup_steps`, stays, and falls over the last `decay_steps` (None: all after the warm-up) to
+    `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  The defaults are
+    the bundled checkpoint's.
+    """
+
+    model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
+    vocab_size: int = 1024
+    seq_len: int = 256
+    batch_size: int = 8
+    accumulate: int = 1
+    steps: int = 4000
+    learning_rate: float = 4e-3
+    min_lr_ratio: float = 0.05
+    warmup_steps: int = 100
+    decay_steps: int | None = 500
+    weight_decay: float = 0.1
+    beta2: float = 0.95
+    grad_clip: float = 1.0
+    save_every: int = 100
+    log_every: int = 10
+    seed: int = 0
+
+    def config(self) -> Apex1Config:
+        """The model this recipe trains."""
+        return Apex1Config(vocab_size=self.vocab_size, **self.model)
+
+    def but(self, **changes: Any) -> Recipe:
+        """The same recipe with some fields replaced; None keeps a field as it is."""
+        return replace(self, **{key: value for key, value in changes.items() if value is not None})
+
+    def save(self, folder: Path) -> None:
+        """Write `recipe.json`."""
+        (folder / "recipe.json").write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Recipe:
+        """Read `recipe.json`."""
+        return cls(**json.loads((folder / "recipe.json").read_text()))
