@@ -82,9 +82,9 @@ class Way:
     item: int | str | None = None
 
     def words(self) -> str:
-        said = {"after": f"its argument {self.item} when it is done", "nothing": "nothing"}
         number = f" number {self.index}" if self.index else ""
-        return f"{' or '.join(self.functions)}{number}'s call: {said.get(self.side) or _side_words(self.side, self.item)}"
+        side = "nothing" if self.side == "nothing" else _side_words(self.side, self.item)
+        return f"{' or '.join(self.functions)}{number}'s call: {side}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,8 @@ def absent(reason: str) -> Absent:
 
 
 def _side_words(side: str, item: int | str | None) -> str:
+    if side == "after":
+        return f"argument {item} when its call is over"
     noun = "input" if side == "in" else "output"
     if item is None:
         return noun
@@ -200,7 +202,7 @@ def _side_words(side: str, item: int | str | None) -> str:
 
 
 _PATH = r"[A-Za-z_][\w.]*"
-_SIDE = r">\s*(?P<side>in|out)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
+_SIDE = r">\s*(?P<side>in|out|after)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
 _WAY = re.compile(
     r"(?P<functions>\w+(?:\|\w+)*)(?:\[(?P<index>\d+)\])?\s*>\s*"
     r"(?P<side>in|out|after|nothing)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"

@@ -9,11 +9,12 @@ from torch import nn
 
 from nnatlas import layouts
 from nnatlas.bind.codec import Codec, Scale, View
+from nnatlas.bind.functions import CallItem, namespace, step_of
 from nnatlas.bind.paths import above, join, lookup
-from nnatlas.bind.points import ATTENTION, INPUT, OPERATION, OUTPUT, Computed, Point
+from nnatlas.bind.points import ATTENTION, CALL, INPUT, OPERATION, OUTPUT, After, Computed, Point
 from nnatlas.bind.sizes import setting
 from nnatlas.errors import RowDoesNotFit, Unavailable
-from nnatlas.places import Absent, Attention, Derived, Factor, Operation, Place, Same, Side, parse
+from nnatlas.places import Absent, Attention, Calls, Derived, Factor, Operation, Place, Same, Side, parse
 from nnatlas.values import Value
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ def make_point(host: Host, value: Value) -> Point | Computed:
     layout = layouts.custom(found.axes) if found.axes else value.layout
     if isinstance(found.source, Derived):
         source = found.source
-        return Computed(
-            name_of(host, value), value, layout, host.sizes, source.function, source.arguments, host, value.read_only
-        )
+        why = value.read_only or f"it is computed from {', '.join(source.arguments)} for you; edit that"
+        return Computed(name_of(host, value), value, layout, host.sizes, source.function, source.arguments, host, why)
     module, path = _module(host, found)
     point = Point(
         name=name_of(host, value),
@@ -52,7 +52,8 @@ def make_point(host: Host, value: Value) -> Point | Computed:
         block_module=None if host.index is None else host.owner.blocks[host.index].module,
         read_only=REPORTED if found.reported else value.read_only,
         watched=watched(host, path),
-        **_stage(found),
+        calling=calling(host, path),
+        **_stage(host, found, layout),
     )
     if found.after_layers:
         point.after = host.owner.blocks[-1].point("layer_output")
@@ -77,6 +78,7 @@ def native_point(owner: BoundModel, name: str, path: str, stage: str, item: int 
         block=block and block.index,
         block_module=block and block.module,
         watched=watched(block, path) if block else (),
+        calling=calling(block, path) if block else (),
     )
 
 
@@ -87,15 +89,22 @@ def watched(host: Host, path: str) -> tuple[tuple[nn.Module, frozenset[str]], ..
     return tuple(found)
 
 
-def operations(block: Host) -> list[tuple[str, nn.Module, frozenset[str]]]:
-    """Modules of a block that have operation cells: path, module, and the functions that are counted there."""
+def calling(host: Host, path: str) -> tuple[tuple[nn.Module, frozenset[str]], ...]:
+    """The modules at or above `path` whose Python calls some cell of the block names, and which functions."""
+    block = host.block or host
+    return tuple((module, names) for where, module, names in block.calls if f"{path}.".startswith(f"{where}."))
+
+
+def operations(block: Host, kind: type[Operation | Calls] = Operation) -> list[tuple[str, nn.Module, frozenset[str]]]:
+    """Modules of a block that have operation (or call) cells: path, module, and the functions that are counted there."""
     found: dict[str, tuple[nn.Module, set[str]]] = {}
     for host in (block, *block.parts.values()):
         for value in host.values.values():
             place = resolve(host, value)
-            if isinstance(place, Place) and isinstance(place.source, Operation):
+            if isinstance(place, Place) and isinstance(place.source, kind):
                 module, path = _module(host, place)
-                found.setdefault(path, (module, set()))[1].add(place.source.function)
+                named = (place.source.function,) if isinstance(place.source, Operation) else place.source.functions
+                found.setdefault(path, (module, set()))[1].update(named)
     return [(path, module, frozenset(names)) for path, (module, names) in found.items()]
 
 
@@ -131,7 +140,11 @@ def _lacks(host: Host, place: Place) -> str | None:
     if isinstance(source, Derived | Same):
         return None
     found = _find(host, source.path)
-    return found.reason if isinstance(found, Absent) else None
+    if isinstance(found, Absent):
+        return found.reason
+    if isinstance(source, Calls) and not any(namespace(found[0], name) is not None for name in source.functions):
+        return f"{type(found[0]).__name__} calls no {' or '.join(source.functions)}"
+    return None
 
 
 def _find(host: Host, path: str) -> tuple[nn.Module, str] | Absent:
@@ -157,8 +170,12 @@ def _module(host: Host, place: Place) -> tuple[nn.Module, str]:
     return found
 
 
-def _stage(place: Place) -> dict[str, Any]:
+def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
     source = place.source
+    if isinstance(source, Calls):
+        blank = tuple(host.sizes[axis] for axis in layout.axes[1:]) if place.zeros else None
+        item = CallItem(source.ways, blank)
+        return {"stage": CALL, "step": step_of(source, item), "item": item}
     if isinstance(source, Attention):
         step = _STEPS.get(source.point, source.point)
         return {"stage": ATTENTION, "step": step, "item": _ITEMS.get(source.point, 0)}
@@ -166,7 +183,8 @@ def _stage(place: Place) -> dict[str, Any]:
         step = f"{source.function}[{source.index}] > {source.side}"
         return {"stage": OPERATION, "step": step, "item": source.item, "operation": source}
     assert isinstance(source, Side)
-    return {"stage": INPUT if source.side == "in" else OUTPUT, "item": source.item}
+    item = After(str(source.item)) if source.side == "after" else source.item
+    return {"stage": INPUT if source.side == "in" else OUTPUT, "item": item}
 
 
 def _codec(host: Host, place: Place, layout: layouts.Layout) -> Codec:
@@ -175,14 +193,15 @@ def _codec(host: Host, place: Place, layout: layouts.Layout) -> Codec:
         view = View(place.pattern, layout.axes, host.sizes) if place.pattern else None
     except RowDoesNotFit as fault:
         raise RowDoesNotFit(f"families/{host.owner.family.name}.py, {place.text!r} on {host!r}: {fault}") from None
-    return Codec(view, scales, place.copied, place.shared)
+    return Codec(view, scales, place.through, place.copied, place.shared)
 
 
 def scale_of(host: Host, factor: Factor) -> Scale:
     """A factor as a function: a number of the config, or a live attribute such as `block.layer_scalar`."""
     head, _, tail = factor.name.partition(".")
     if tail:
-        start = {"block": (host.block or host).module, "root": host.owner.module}.get(head)
+        block = (host.block or host).module
+        start = {"block": block, "root": host.owner.module, "config": host.owner.config}.get(head)
         owner = start if start is not None else _find(host, head)[0]  # type: ignore[index]
         if lookup(owner, tail) is None:
             raise RowDoesNotFit(f"families/{host.owner.family.name}.py: {factor.name} is not on {host!r}")

@@ -18,6 +18,12 @@ from nnatlas.errors import RowDoesNotFit
 from nnatlas.places import Pattern
 
 Scale = Callable[[], "float | Tensor"]
+LEAST = 1e-37
+THROUGH: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "exp": (torch.exp, lambda value: value.clamp(min=LEAST).log()),
+    "sigmoid": (torch.sigmoid, lambda value: torch.logit(value, eps=1e-6)),
+}
+"""A function that a cell may name, and the way back: a decay of 0 becomes one of `LEAST`, whose logarithm is finite."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,7 @@ class View:
     _narrow: tuple[int, int, int] | None = None
     _order: tuple[int, ...] = ()
     _select: int | None = None
+    _missing: int | None = None  # the axis that a call for one token leaves out
 
     def __post_init__(self) -> None:
         axes: list[str] = []
@@ -42,6 +49,8 @@ class View:
                 self._narrow = (dim, sum(lengths[:chosen]), lengths[chosen])
             if len(part) > 1:
                 self._splits.append((dim, part))
+            if part[0].endswith("?"):
+                self._missing, part = dim, (part[0][:-1],)
             axes += part
         literal = next((at for at, axis in enumerate(axes) if axis.isdigit()), None)
         if literal is not None:
@@ -59,6 +68,8 @@ class View:
         return self.sizes[axis]
 
     def __call__(self, native: Tensor, batch: int) -> Tensor:
+        if self._missing is not None and native.ndim < len(self.pattern.groups):
+            native = native.unsqueeze(self._missing)
         if self._narrow is not None:
             native = native.narrow(*self._narrow)
         for dim, part in reversed(self._splits):
@@ -96,22 +107,26 @@ class Codec:
 
     view: View | None = None
     scales: tuple[tuple[Scale, bool], ...] = ()
+    through: str = ""
     copied: bool = False
     shared: bool = False
 
     @property
     def plain(self) -> bool:
         """The value is the native tensor itself."""
-        return self.view is None and not self.scales and not self.copied
+        return self.view is None and not self.scales and not self.through and not self.copied
 
     def take(self, native: Tensor, batch: int) -> Tensor:
         value = native if self.view is None else self.view(native, batch)
         for scale, divides in self.scales:
             value = value / scale() if divides else value * scale()
+        if self.through:
+            return THROUGH[self.through][0](value)
         return value.clone() if self.copied and not self.scales else value
 
     def put(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
         """A native tensor that holds `value`; `native` itself, written in place, where the place is shared."""
+        value = THROUGH[self.through][1](value) if self.through else value
         for scale, divides in self.scales:
             value = value * scale() if divides else value / scale()
         if self.shared:
@@ -127,4 +142,4 @@ class Codec:
     def rejoin(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
         """The native tensor unchanged in number, but computed from `value`, so that gradients pass through it."""
         rebuilt = self.put(native, value, batch)
-        return _Pinned.apply(rebuilt, native.detach()) if self.scales else rebuilt
+        return _Pinned.apply(rebuilt, native.detach()) if self.scales or self.through else rebuilt

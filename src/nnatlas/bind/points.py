@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -17,15 +17,21 @@ from nnatlas.layouts import Layout
 from nnatlas.places import Operation, Place
 from nnatlas.values import Value
 
-INPUT, OUTPUT, ATTENTION, OPERATION = "in", "out", "attention", "operation"
+INPUT, OUTPUT, ATTENTION, OPERATION, CALL = "in", "out", "attention", "operation", "call"
+
+
+class After(NamedTuple):
+    """The item that stands for a module's argument once its call is over, such as a cache that the call has filled."""
+
+    argument: str
 
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """Where and how one value is had.  `stage` is a module's `in` or `out`, `attention` or `operation`.
+    """Where and how one value is had.  `stage` is a module's `in` or `out`, `attention`, `operation` or `call`.
 
     `step` tells apart the stops within one stage: the attention call's `inputs`, `scores`, `probabilities` and `out`, or
-    the operation's function, call number and side.  Points of one `site` are served at one stop, in any order.
+    the operation's or call's function, number and side.  Points of one `site` are served at one stop, in any order.
     """
 
     name: str
@@ -38,7 +44,7 @@ class Point:
     above: tuple[nn.Module, ...]
     stage: str
     step: str = ""
-    item: int | str | None = None
+    item: Any = None
     codec: Codec = field(default_factory=Codec)
     block: int | None = None
     block_module: nn.Module | None = None
@@ -46,6 +52,7 @@ class Point:
     operation: Operation | None = None
     after: Point | None = None
     watched: tuple[tuple[nn.Module, frozenset[str]], ...] = ()
+    calling: tuple[tuple[nn.Module, frozenset[str]], ...] = ()
     site: Hashable = None
 
     def __post_init__(self) -> None:

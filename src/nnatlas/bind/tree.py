@@ -19,7 +19,7 @@ from nnatlas.bind.paths import join, lookup, meets
 from nnatlas.bind.points import Computed, Point
 from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.families._row import ROLES, Cell, Family
-from nnatlas.places import Absent
+from nnatlas.places import Absent, Calls
 from nnatlas.values import VALUES, Value, on_host
 
 
@@ -64,6 +64,11 @@ class Host:
     def operations(self) -> list[tuple[str, nn.Module, frozenset[str]]]:
         """Modules of this block that write their arithmetic out, and the torch functions that places there count."""
         return operations(self) if self.owner.family.counts_operations else []
+
+    @cached_property
+    def calls(self) -> list[tuple[str, nn.Module, frozenset[str]]]:
+        """Modules of this block whose Python calls some place names, and the functions that are counted there."""
+        return operations(self, Calls) if self.owner.family.names_calls else []
 
     @property
     def own_sizes(self) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nnatlas.bind.points import After
+
 WHOLE = "*"
 """The item that stands for everything a module returned, as it is (native `.output`)."""
 
@@ -66,13 +68,15 @@ def _positions(forward: Any) -> dict[str, int]:
 class Result:
     """What a module or function returned: a tensor, a tuple, or a model output with named fields."""
 
-    __slots__ = ("changed", "output")
+    __slots__ = ("call", "changed", "output")
 
-    def __init__(self, output: Any) -> None:
-        self.output, self.changed = output, False
+    def __init__(self, output: Any, call: Call | None = None) -> None:
+        self.output, self.call, self.changed = output, call, False
 
-    def get(self, item: int | str | None) -> Any:
+    def get(self, item: Any) -> Any:
         output = self.output
+        if isinstance(item, After):
+            return self.call.get(item.argument) if self.call is not None else None
         if item == WHOLE or isinstance(output, Tensor):
             return output
         if isinstance(item, str):

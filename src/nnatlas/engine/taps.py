@@ -107,14 +107,14 @@ def _tap_input(run: Run, point: Point) -> Remover:
 def _tap_output(run: Run, point: Point) -> Remover:
     site = point.site
 
-    def stop_after(_: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+    def stop_after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if getcurrent() is not run.forward or not run.wants(site):
             return None
-        result = Result(output)
+        result = Result(output, Call(args, kwargs, forward_of(module)))
         run.reach(site, result)
         return result.output if result.changed else None
 
-    return point.module.register_forward_hook(stop_after).remove
+    return point.module.register_forward_hook(stop_after, with_kwargs=True).remove
 
 
 INSTALLERS[INPUT] = _tap_input

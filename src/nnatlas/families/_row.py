@@ -90,6 +90,12 @@ class Family:
         texts = [self.cells, *(kind.cells for kind in self.kinds)]
         return any("~" in str(cell) for cells in texts for cell in cells.values())
 
+    @property
+    def names_calls(self) -> bool:
+        """Whether any cell is a place at a Python function's call."""
+        texts = [self.cells, *(kind.cells for kind in self.kinds)]
+        return any(" calls " in str(cell) for cells in texts for cell in cells.values())
+
     def but(
         self,
         *,
