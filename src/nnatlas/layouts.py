@@ -27,6 +27,13 @@ AXES: Final = {
     "num_experts": "experts a router chooses among",
     "top_k": "experts each token goes to",
     "streams": "parallel residual streams",
+    "num_key_heads": "heads (or groups of heads) that share keys and queries in a recurrent mixer",
+    "key_head_dim": "width of one key or query of a recurrent mixer",
+    "value_head_dim": "width of one value of a recurrent mixer",
+    "state_size": "numbers that a state space model keeps for each of its channels",
+    "channels": "channels of a recurrent mixer",
+    "conv_channels": "channels of a mixer's short convolution",
+    "conv_width": "positions that a short convolution sees, its own included",
 }
 
 

@@ -9,10 +9,11 @@
                                                           several that is called) while that module's forward runs
     linear_attn calls scan > out[1] or step > after.state     each function with a side of its own; `after` is an argument as
                                                           the call leaves it, `nothing` what a function has no place for
-    next_token_probs(logits)                              computed from other values by a named function
+    next_token_probs(logits)                              computed by a named function from values, or from places
     same as attention_queries                             the very place of another value
 
-An axis `seq?` is one that a call for a single token leaves out.  Then, in this order: `* factor` or `/ factor`, `through exp`
+An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart.
+Then, in this order: `* factor` or `/ factor`, `through exp`
 or `through sigmoid` (the value is that function of what the model holds), `or zeros` (zeros of the layout's size where the
 model passes none), `as <axes>` (this family's own axes), `copied` (the forward later overwrites
 the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor elsewhere too, so a write goes
@@ -106,13 +107,14 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A named function over other values."""
+    """A named function over other values of the host; an argument with a `>` is a place itself."""
 
     function: str
     arguments: tuple[str, ...]
 
     def words(self, names: Mapping[str, str]) -> str:
-        return f"computed from {', '.join(self.arguments)}" if self.arguments else f"computed by {self.function}"
+        said = (parse(one).words(names) if ">" in one else one for one in self.arguments)
+        return f"computed from {', '.join(said)}" if self.arguments else f"computed by {self.function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ _SOURCES: Final = (
     re.compile(r"same as (?P<value>\w+)"),
     re.compile(rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"),
     re.compile(rf"(?P<path>{_PATH})\s*~\s*(?P<function>\w+)\[(?P<index>\d+)\]\s*{_SIDE}"),
-    re.compile(r"(?P<call>\w+)\((?P<arguments>[\w., ]*)\)"),
+    re.compile(r"(?P<call>\w+)\((?P<arguments>[^()]*)\)"),
     re.compile(rf"(?P<path>{_PATH})\s*{_SIDE}"),
 )
 _FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")
@@ -267,6 +269,9 @@ def _source(reader: _Reader) -> Source:
         return Operation(found["path"], found["function"], int(found["index"]), found["side"], _item(found))
     if found := reader.match(call):
         arguments = tuple(part.strip() for part in found["arguments"].split(",") if part.strip())
+        for argument in arguments:
+            if ">" in argument:
+                parse(argument)
         return Derived(found["call"], arguments)
     if found := reader.match(side):
         return Side(found["path"], found["side"], _item(found))

@@ -72,11 +72,13 @@ linear_attn | attention_queries | Own | what reads the state
 linear_attn | attention_keys | Own | what addresses the state
 linear_attn | attention_values | Own | what is written into the state
 linear_attn | conv_output | Own | the short convolution's output
+linear_attn | time_steps | Own | a state space model's step sizes, before bias and softplus: they set decays and betas alike
 linear_attn | decays | Own | how much of the state each step keeps
 linear_attn | betas | Own | how strongly each step writes
 linear_attn | state_input | Own | the state this call starts from
 linear_attn | state_output | Own | the state this call ends with
 linear_attn | states | Own | the state after every token; costs one step of the recurrence a token | {_DERIVED}
+linear_attn | attention_head_outputs | Own | what is read from the state, before any norm or gate
 linear_attn | attention_gate | Own | the gate on the mixer's output
 linear_attn | attention_premix | Own | what the output projection receives
 linear_attn | attention_output | Residual | what the mixer adds to the residual stream

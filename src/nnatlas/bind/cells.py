@@ -30,6 +30,11 @@ def make_point(host: Host, value: Value) -> Point | Computed:
     found = resolve(host, value)
     if isinstance(found, Absent):
         raise unavailable(host, value.name, found.reason)
+    return point_at(host, value, found)
+
+
+def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point | Computed:
+    """The point of `value` if it stood at the place `found`; `suffix` tells it apart from the value's own."""
     if isinstance(found.source, Same):
         return host.point(found.source.value)
     layout = layouts.custom(found.axes) if found.axes else value.layout
@@ -39,7 +44,7 @@ def make_point(host: Host, value: Value) -> Point | Computed:
         return Computed(name_of(host, value), value, layout, host.sizes, source.function, source.arguments, host, why)
     module, path = _module(host, found)
     point = Point(
-        name=name_of(host, value),
+        name=name_of(host, value) + suffix,
         value=value,
         layout=layout,
         sizes=host.sizes,
@@ -137,7 +142,9 @@ def _lacks(host: Host, place: Place) -> str | None:
     source = place.source
     if isinstance(source, Attention):
         return None if host.kind == "self_attn" else "only an attention has attention points"
-    if isinstance(source, Derived | Same):
+    if isinstance(source, Derived):
+        return next((why for one in source.arguments if (why := _lacks_argument(host, one)) is not None), None)
+    if isinstance(source, Same):
         return None
     found = _find(host, source.path)
     if isinstance(found, Absent):
@@ -145,6 +152,14 @@ def _lacks(host: Host, place: Place) -> str | None:
     if isinstance(source, Calls) and not any(namespace(found[0], name) is not None for name in source.functions):
         return f"{type(found[0]).__name__} calls no {' or '.join(source.functions)}"
     return None
+
+
+def _lacks_argument(host: Host, argument: str) -> str | None:
+    """Why what a value is computed from cannot be had here, or None."""
+    if ">" in argument:
+        return _lacks(host, parse(argument))
+    found = resolve(host, host.values[argument]) if argument in host.values else None
+    return found.reason if isinstance(found, Absent) else None
 
 
 def _find(host: Host, path: str) -> tuple[nn.Module, str] | Absent:

@@ -30,6 +30,19 @@ _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 _TOP_K = ("top_k", "num_experts_per_tok")
 
+# What the sizes of a recurrent mixer are called, by axis, the most telling name first.
+_MIXER = {
+    "num_heads": ("num_v_heads", "n_mamba_heads", "num_heads", "num_attention_heads"),
+    "num_key_heads": ("num_k_heads", "n_groups", "num_heads", "num_attention_heads"),
+    "key_head_dim": ("head_k_dim", "head_dim"),
+    "value_head_dim": ("head_v_dim", "mamba_head_dim", "head_dim"),
+    "state_size": ("ssm_state_size",),
+    "channels": ("intermediate_size", "lru_width", "attention_hidden_size", "hidden_size"),
+    "conv_channels": ("conv_dim", "intermediate_size", "lru_width", "hidden_size"),
+    "conv_width": ("conv_kernel_size", "conv1d_width"),
+    "time_step_rank": ("time_step_rank",),
+}
+
 
 def setting(config: Any, *names: str) -> Any:
     """The first of these config fields that is there; a per-block field that has no one value counts as not there."""
@@ -91,6 +104,12 @@ def _kv_heads(module: nn.Module, roles: Mapping[str, Any], config: Any, heads: i
         return stated
     groups = setting(module, "num_key_value_groups")
     return heads // groups if isinstance(groups, int) else _number(None, config, *_KV_HEADS) or heads
+
+
+def mixer_sizes(module: nn.Module, config: Any) -> dict[str, int]:
+    """Heads, widths and channels of a recurrent mixer, from its own attributes, else the config."""
+    found = {axis: _number(module, config, *names) for axis, names in _MIXER.items()}
+    return {axis: size for axis, size in found.items() if size is not None}
 
 
 def mlp_sizes(module: nn.Module, roles: Mapping[str, Any], config: Any) -> dict[str, int]:

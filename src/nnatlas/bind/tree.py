@@ -54,6 +54,8 @@ class Host:
             found |= sizing.attention_sizes(self.module, modules, self.owner.config)
         elif self.kind == "mlp":
             found |= sizing.mlp_sizes(self.module, modules, self.owner.config)
+        elif self.kind == "linear_attn":
+            found |= sizing.mixer_sizes(self.module, self.owner.config)
         elif self.kind == "block":
             for part in self.parts.values():
                 found |= {name: size for name, size in part.sizes.items() if name in part.own_sizes}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nnatlas.bind.cells import point_at
 from nnatlas.bind.points import Computed, Point
+from nnatlas.places import parse
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Run
@@ -28,8 +30,13 @@ DERIVED: dict[str, Derivation] = {}
 
 
 def _arguments(point: Computed) -> list[Point | Computed]:
-    """By default the values named in the cell, at the same host."""
-    return [point.host.point(name) for name in point.arguments]
+    """By default the values and places named in the cell, at the same host."""
+    return [
+        point_at(point.host, point.value, parse(argument), f", argument {at}")
+        if ">" in argument
+        else point.host.point(argument)
+        for at, argument in enumerate(point.arguments)
+    ]
 
 
 def derived(needs: Needs = _arguments) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
