@@ -1,0 +1,75 @@
+"""One block's values and modules by name, for the laws that compare neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nnatlas.bind.points import Point
+from nnatlas.bind.tree import Host
+from nnatlas.check.findings import Finding
+from nnatlas.check.trial import Trial
+
+PARTS = ("self_attn", "linear_attn", "mlp")
+
+
+class At:
+    """`at("attention_output")` is that value as it was read, or None; `at.through("o_proj", x)` a module's answer to it."""
+
+    def __init__(self, trial: Trial, block: Host) -> None:
+        self.trial, self.block = trial, block
+
+    def host(self, name: str) -> Host | None:
+        """The block, or the first of its parts that has a value of this name."""
+        hosts = (self.block, *(self.block.parts[part] for part in PARTS if part in self.block.parts))
+        return next((host for host in hosts if name in host.values and host.absence(name) is None), None)
+
+    def __call__(self, name: str) -> Any:
+        host = self.host(name)
+        return None if host is None else self.trial.snapshot.copy(host.point(name))
+
+    def output_of(self, role: str) -> Tensor | None:
+        """What the module of a role returned in the same forward."""
+        point = self.trial.output_of(self.block, role)
+        return None if point is None else self.trial.snapshot.copy(point)
+
+    def has(self, role: str) -> bool:
+        return isinstance(self.block.role(role), tuple)
+
+    def through(self, role: str, *inputs: Tensor | None) -> Tensor | None:
+        """The module of a role, called by itself; None if there is none or it needs more than these inputs."""
+        bound = self.block.role(role)
+        if not isinstance(bound, tuple) or any(one is None for one in inputs):
+            return None
+        with torch.no_grad():
+            try:
+                return bound[0](*inputs)
+            except (TypeError, ValueError, RuntimeError, AttributeError):
+                return None
+
+    def scaled(self, name: str, tensor: Tensor | None) -> Tensor | None:
+        """A native tensor with the factors that the value's cell states."""
+        host = self.host(name)
+        point = None if host is None else host.point(name)
+        if tensor is None or not isinstance(point, Point):
+            return tensor
+        for scale, divides in point.codec.scales:
+            tensor = tensor / scale() if divides else tensor * scale()
+        return tensor
+
+    def equation(
+        self, name: str, words: str, expected: Tensor | None, got: Tensor | None = None, factor: float = 1
+    ) -> Iterator[Finding]:
+        """The finding that a served value equals what its neighbours give; unproven where they do not give it."""
+        host = self.host(name)
+        got = self(name) if got is None else got
+        if host is None or got is None:
+            return
+        key, where = host.values[name].key, self.block.name
+        if expected is None:
+            yield self.trial.unproven("chain", key, where, f"no neighbour to compare with: {words}")
+        else:
+            yield self.trial.equal("chain", key, where, f"{name} == {words}", got, expected, factor)

@@ -1,0 +1,47 @@
+"""Chain, from the heads to the stream: gate or none, the output projection, the heads' parts, post-norm and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nnatlas.check.at import At
+from nnatlas.check.findings import Finding
+from nnatlas.check.registry import law
+from nnatlas.check.trial import Trial
+
+
+@law("chain")
+def the_projection_takes_the_heads_side_by_side(trial: Trial) -> Iterator[Finding]:
+    for at in _attentions(trial):
+        premix, written = at("attention_premix"), at.output_of("o_proj")
+        if premix is None:
+            continue
+        if at("attention_gate") is None:
+            yield from at.equation("attention_premix", "attention_head_outputs", at("attention_head_outputs"))
+        if written is not None:
+            projected = at.through("o_proj", premix.flatten(-2))
+            yield from at.equation("attention_premix", "what o_proj's output was computed from", projected, written)
+
+
+@law("chain")
+def head_contributions_sum_to_what_is_projected(trial: Trial) -> Iterator[Finding]:
+    for at in _attentions(trial):
+        parts, written = at("attention_head_contributions"), at.output_of("o_proj")
+        if parts is not None and written is not None:
+            bias = getattr(at.block.role("o_proj")[0], "bias", None)
+            rest = at.scaled("attention_output", written if bias is None else written - bias.detach())
+            words = "their sum is o_proj's output less its bias"
+            yield from at.equation("attention_head_contributions", words, rest, parts.sum(2))
+
+
+@law("chain")
+def the_attention_adds_what_it_projected(trial: Trial) -> Iterator[Finding]:
+    for at in _attentions(trial):
+        written, words = at.output_of("o_proj"), "o_proj's output"
+        if at.has("attention_post_norm"):
+            written, words = at.through("attention_post_norm", written), "attention_post_norm(o_proj's output)"
+        yield from at.equation("attention_output", words, at.scaled("attention_output", written))
+
+
+def _attentions(trial: Trial) -> Iterator[At]:
+    yield from (At(trial, block) for block in trial.blocks if "self_attn" in block.parts)

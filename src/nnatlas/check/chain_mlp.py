@@ -1,0 +1,141 @@
+"""Chain, the MLP: from neurons through the down projection to the stream, and a mixture from its router to its sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nnatlas.check.at import At
+from nnatlas.check.findings import Finding, apart
+from nnatlas.check.registry import law
+from nnatlas.check.trial import Trial
+
+
+@law("chain")
+def the_down_projection_takes_the_neurons(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        neurons, written = at("mlp_neurons"), at.output_of("down_proj")
+        if neurons is not None and written is not None:
+            projected = at.through("down_proj", neurons)
+            if projected is not None:
+                projected = projected.reshape(written.shape)
+            yield from at.equation("mlp_neurons", "what down_proj's output was computed from", projected, written)
+
+
+@law("chain")
+def neurons_are_the_activation_gated_or_not(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        activation, neurons = at("mlp_activation"), at("mlp_neurons")
+        if activation is None or neurons is None:
+            continue
+        gated = _gated(at, activation, neurons)
+        if apart(neurons, activation) <= trial.tolerance or gated is None:
+            yield from at.equation("mlp_activation", "mlp_neurons", neurons if gated is None else activation)
+        else:
+            yield from at.equation("mlp_neurons", "mlp_activation · up_proj(mlp_input)", gated)
+
+
+@law("chain")
+def the_mlp_adds_what_it_computed(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        written, words = at.output_of("mlp"), "the MLP's output"
+        if not at.has("experts") and at.has("down_proj"):
+            written, words = at.output_of("down_proj"), "down_proj's output"
+        if at.has("mlp_post_norm"):
+            written, words = at.through("mlp_post_norm", written), f"mlp_post_norm({words})"
+        scaled, got = at.scaled("mlp_output", written), at("mlp_output")
+        if scaled is not None and got is not None:
+            scaled = scaled.reshape(got.shape) if scaled.numel() == got.numel() else scaled
+        yield from at.equation("mlp_output", words, scaled)
+
+
+@law("chain")
+def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        logits, chosen = at("router_logits"), at("expert_indices")
+        if logits is None or chosen is None:
+            continue
+        key, where = "mlp.expert_indices", at.block.name
+        words = next((words for words, best in _best(at, logits, chosen.shape[-1]) if _same_choice(best, chosen)), None)
+        if words is None:
+            yield trial.unproven("chain", key, where, "the choice takes in more than scores and a bias (groups, limits)")
+        else:
+            yield trial.holds("chain", key, where, f"the top_k of {words}", 0.0, 0.0)
+
+
+@law("chain")
+def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        logits, chosen, weights = at("router_logits"), at("expert_indices"), at("expert_weights")
+        if logits is not None and chosen is not None and weights is not None:
+            order = logits.float().gather(-1, chosen.long()).argsort(-1, descending=True)
+            rises = weights.float().gather(-1, order).diff(dim=-1).clamp(min=0).max()
+            words = "expert_weights fall as the scores of expert_indices do"
+            yield trial.holds("chain", "mlp.expert_weights", at.block.name, words, float(rises), trial.tolerance)
+
+
+@law("chain")
+def routed_and_shared_parts_make_the_whole(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        routed, shared, whole = at("routed_output"), at("shared_expert_output"), at.output_of("mlp")
+        if routed is not None and whole is not None:
+            words = "the mixture's output" + ("" if shared is None else " less shared_expert_output")
+            got = routed if shared is None else routed + shared
+            yield from at.equation("routed_output", words, whole.reshape(got.shape), got)
+
+
+@law("chain")
+def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
+    for at in _mlps(trial):
+        neurons, routed = at("expert_neurons"), at("routed_output")
+        if neurons is not None and routed is not None:
+            total = _weighted_sum(at, neurons, routed)
+            yield from at.equation("expert_neurons", "summed through the down projections: routed_output", total, routed)
+
+
+def _mlps(trial: Trial) -> Iterator[At]:
+    yield from (At(trial, block) for block in trial.blocks if "mlp" in block.parts)
+
+
+def _gated(at: At, activation: Tensor, neurons: Tensor) -> Tensor | None:
+    """Activation times up projection; None where the projections are fused or the MLP has no gate."""
+    up = at.through("up_proj", at("mlp_input"))
+    if up is None or up.numel() != activation.numel():
+        return None
+    return (activation * up.reshape(activation.shape)).reshape(neurons.shape)
+
+
+def _best(at: At, logits: Tensor, count: int) -> Iterator[tuple[str, Tensor]]:
+    """Ways in which routers choose: by their scores, or by squashed scores plus a balancing bias of the router's own."""
+    logits = logits.float()
+    yield "router_logits", logits.topk(count, -1).indices
+    modules = [bound[0] for role in ("router", "mlp") if isinstance(bound := at.block.role(role), tuple)]
+    for name, bias in (pair for module in modules for pair in (*module.named_buffers(), *module.named_parameters())):
+        if bias.shape == logits.shape[-1:]:
+            yield f"sigmoid(router_logits) + {name}", (logits.sigmoid() + bias).topk(count, -1).indices
+            yield f"softmax(router_logits) + {name}", (logits.softmax(-1) + bias).topk(count, -1).indices
+
+
+def _same_choice(best: Tensor, chosen: Tensor) -> bool:
+    return torch.equal(best.sort(-1).values, chosen.long().sort(-1).values)
+
+
+def _weighted_sum(at: At, neurons: Any, routed: Tensor) -> Tensor | None:
+    """Every expert's neurons through its down projection, weighted, put back where its tokens stood."""
+    experts, chosen, weights = at.block.role("experts")[0], at("expert_indices"), at("expert_weights")
+    down = getattr(experts, "down_proj", None)
+    if not isinstance(down, Tensor) or down.ndim != 3 or chosen is None or weights is None:
+        return None
+    total = torch.zeros_like(routed)
+    for expert in range(len(down)):
+        own, positions = neurons(expert)
+        rows, places = positions.unbind(-1)
+        weight = (weights * (chosen == expert))[rows, places].sum(-1, keepdim=True)
+        wide = down[expert].detach() if getattr(experts, "is_transposed", False) else down[expert].detach().T
+        bias = getattr(experts, "down_proj_bias", None)
+        part = own @ wide if bias is None else own @ wide + bias[expert].detach()
+        total.index_put_((rows, places), (part * weight).to(total.dtype), accumulate=True)
+    return total

@@ -1,0 +1,58 @@
+"""Chain, the stream: from block to block, between attention and MLP, and through the norms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from nnatlas.check.at import At
+from nnatlas.check.findings import Finding
+from nnatlas.check.registry import law
+from nnatlas.check.residual import identity_of
+from nnatlas.check.trial import Trial
+from nnatlas.places import Absent
+
+
+@law("chain")
+def each_block_enters_with_what_the_last_one_left(trial: Trial) -> Iterator[Finding]:
+    blocks = trial.owner.blocks
+    for earlier, later in zip(blocks, blocks[1:], strict=False):
+        words = f"layers[{earlier.index}].layer_output"
+        yield from At(trial, later).equation("layer_input", words, At(trial, earlier)("layer_output"))
+
+
+@law("chain")
+def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]:
+    for block in trial.owner.blocks:
+        at = At(trial, block)
+        entering, added = at("layer_input"), at("attention_output")
+        if not isinstance(identity_of(block), Absent) and entering is not None and added is not None:
+            yield from at.equation("layer_mid", "layer_input + attention_output", entering + added)
+
+
+@law("chain")
+def norms_norm_the_stream(trial: Trial) -> Iterator[Finding]:
+    for block in trial.blocks:
+        at = At(trial, block)
+        entering, middle = at("layer_input"), at("layer_mid")
+        if at.has("attention_norm"):
+            normed = at.through("attention_norm", entering)
+            yield from at.equation("attention_norm_output", "attention_norm(layer_input)", normed)
+        if at.has("mlp_norm"):
+            read, words = (entering, "layer_input") if middle is None else (middle, "layer_mid")
+            yield from at.equation("mlp_norm_output", f"mlp_norm({words})", at.through("mlp_norm", read))
+
+
+@law("chain")
+def the_mlp_reads_what_was_normed(trial: Trial) -> Iterator[Finding]:
+    for block in trial.blocks:
+        at = At(trial, block)
+        name = next((name for name in ("mlp_norm_output", "layer_mid", "layer_input") if at(name) is not None), None)
+        if name is not None:
+            yield from at.equation("mlp_input", name, _like(at(name), at("mlp_input")))
+
+
+def _like(tensor: Tensor, other: Tensor | None) -> Tensor:
+    """The tensor in the other's shape, where only its token axes were flattened."""
+    return tensor.reshape(other.shape) if other is not None and other.numel() == tensor.numel() else tensor

@@ -1,0 +1,100 @@
+"""Gradient: the logits have a nonzero, finite gradient at the value, whether or not the parameters ask for one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from nnatlas.bind.points import Point
+from nnatlas.check.findings import BROKEN, HOLDS, Finding
+from nnatlas.check.registry import law
+from nnatlas.check.snapshot import Reading
+from nnatlas.check.trial import Trial
+
+
+@law("gradient")
+def logits_depend_on_the_value(trial: Trial) -> Iterator[Finding]:
+    able: list[Reading] = []
+    for reading in trial.readings:
+        why = _excused(trial, reading)
+        if why is None:
+            able.append(reading)
+        elif trial.snapshot.fault(reading.point) is None:
+            yield trial.excepted("gradient", reading.value.key, reading.where, why)
+    together = _with_parameters(trial, able)
+    for reading in able:
+        why = together.get(reading.label) or _on_its_own(trial, reading)
+        said = why or "nonzero and finite, with and without gradients of the parameters"
+        yield Finding("gradient", reading.value.key, reading.where, BROKEN if why else HOLDS, said)
+
+
+def _excused(trial: Trial, reading: Reading) -> str | None:
+    """Why a value can have no gradient."""
+    value = trial.snapshot.copy(reading.point)
+    if not isinstance(reading.point, Point):
+        return f"derived: {reading.value.read_only or 'computed beside the forward'}"
+    if reading.point.read_only:
+        return f"read only: {reading.point.read_only}"
+    if not isinstance(value, Tensor):
+        return "there is no tensor here"
+    return None if value.is_floating_point() else f"whole numbers ({value.dtype}) have no gradient"
+
+
+@contextlib.contextmanager
+def _parameters_ask(trial: Trial, ask: bool) -> Iterator[None]:
+    """Let every parameter ask for a gradient, or none, and put the flags back."""
+    floating = [parameter for parameter in trial.module.parameters() if parameter.is_floating_point()]
+    flags = [parameter.requires_grad for parameter in floating]
+    try:
+        for parameter in floating:
+            parameter.requires_grad_(ask)
+        yield
+    finally:
+        for parameter, flag in zip(floating, flags, strict=True):
+            parameter.requires_grad_(flag)
+
+
+def _with_parameters(trial: Trial, readings: Sequence[Reading]) -> dict[str, str]:
+    """Faults by label, from one forward in which the parameters ask for gradients; halved where that fails."""
+    try:
+        with _parameters_ask(trial, True), torch.enable_grad():
+            with trial.model.trace(trial.single) as traced:
+                values = [traced._run.read(reading.point) for reading in readings]
+            gradients = torch.autograd.grad(_score(traced.output.logits), values, allow_unused=True)
+    except Exception as fault:  # noqa: BLE001  any fault belongs to one of the readings
+        if len(readings) <= 1:
+            return {reading.label: f"{type(fault).__name__}: {fault}" for reading in readings}
+        half = len(readings) // 2
+        return _with_parameters(trial, readings[:half]) | _with_parameters(trial, readings[half:])
+    faults = ((reading.label, _fault(gradient)) for reading, gradient in zip(readings, gradients, strict=True))
+    return {label: f"{why} (parameters asking)" for label, why in faults if why}
+
+
+def _on_its_own(trial: Trial, reading: Reading) -> str | None:
+    """The fault when only the value asks for a gradient: `x.requires_grad_()`."""
+    try:
+        with _parameters_ask(trial, False), torch.enable_grad():
+            with trial.model.trace(trial.single) as traced:
+                value = traced._run.read(reading.point).requires_grad_()
+            (gradient,) = torch.autograd.grad(_score(traced.output.logits), [value], allow_unused=True)
+    except Exception as fault:  # noqa: BLE001  whatever it is, the value has no gradient
+        return f"{type(fault).__name__}: {fault}"
+    why = _fault(gradient)
+    return why and f"{why} (only the value asking)"
+
+
+def _score(logits: Tensor) -> Tensor:
+    """A number that depends on every logit, each with a weight of its own: a plain sum may be constant."""
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1)).to(logits.device)
+    return (logits.float() * weights).sum()
+
+
+def _fault(gradient: Tensor | None) -> str | None:
+    if gradient is None:
+        return "the logits have no gradient here"
+    if not gradient.isfinite().all():
+        return "the gradient is not finite"
+    return None if gradient.abs().max() > 0 else "the gradient is zero everywhere"

@@ -1,0 +1,112 @@
+"""Runs over a batch of equal rows in which every row bears one value's edit: one forward tries many values at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from nnatlas.bind.points import Point
+from nnatlas.check.snapshot import Reading
+from nnatlas.check.trial import Trial
+from nnatlas.engine import Run
+
+AT_ONCE = 48
+POSITION_AXES = ("seq", "query")
+
+
+class Effect(NamedTuple):
+    """What an edit did to the logits, relative to their size: from the edited position on, and before it."""
+
+    later: float
+    earlier: float
+    logits: Tensor
+
+
+def edit_in_place(run: Run, reading: Reading, row: int, at: int) -> None:
+    """Write into the tensor that was handed out."""
+    value = run.read(reading.point)
+    _part(value[row], reading, at).copy_(changed(value[row], reading, at))
+
+
+def edit_by_assignment(run: Run, reading: Reading, row: int, at: int) -> None:
+    """Hand the forward another tensor."""
+    value = run.read(reading.point)
+    new = value.detach().clone()
+    _part(new[row], reading, at).copy_(changed(value[row], reading, at))
+    run.write(reading.point, new)
+
+
+def effects(
+    trial: Trial, readings: Sequence[Reading], edit: Callable[[Run, Reading, int, int], None]
+) -> dict[str, Effect | str]:
+    """The effect of each value's edit by label, or why it could not be made."""
+    found: dict[str, Effect | str] = {}
+    for start in range(0, len(readings), AT_ONCE):
+        found |= _tried(trial, readings[start : start + AT_ONCE], edit)
+    return found
+
+
+def _tried(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None]) -> dict[str, Effect | str]:
+    """All at once; where that fails, in halves, until the culprit stands alone."""
+    try:
+        return _one_forward(trial, readings, edit)
+    except Exception as fault:  # noqa: BLE001  any fault belongs to one of the values
+        if len(readings) == 1:
+            return {readings[0].label: f"{type(fault).__name__}: {fault}"}
+    half = len(readings) // 2
+    return _tried(trial, readings[:half], edit) | _tried(trial, readings[half:], edit)
+
+
+def _one_forward(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None]) -> dict[str, Effect | str]:
+    """Row i bears the edit of value i; the last row bears none and is what the others are compared with."""
+    ids = trial.single.repeat(len(readings) + 1, 1)
+    with torch.no_grad(), trial.model.trace(ids) as traced:
+        for row, reading in enumerate(readings):
+            edit(traced._run, reading, row, trial.edited_at)
+    logits = traced.output.logits.float()
+    control = logits[-1]
+    size = control.square().mean().sqrt().clamp(min=1e-30)
+    moved = ((logits[:-1] - control) / size).abs().flatten(2).amax(-1)  # value, position
+    moved = torch.nan_to_num(moved, nan=float("inf"))
+    before = moved[:, : trial.edited_at].amax(-1)
+    return {
+        reading.label: Effect(float(moved[row, trial.edited_at :].max()), float(before[row]), logits[row])
+        for row, reading in enumerate(readings)
+    }
+
+
+def has_position(reading: Reading) -> bool:
+    return any(axis in POSITION_AXES for axis in reading.axes)
+
+
+def _part(row: Tensor, reading: Reading, at: int) -> Tensor:
+    """One row's slice at a position, or the whole row where the layout names no position axis."""
+    axis = next((axis for axis in reading.axes if axis in POSITION_AXES), None)
+    return row if axis is None else row.select(reading.axes.index(axis) - 1, at)
+
+
+def changed(row: Tensor, reading: Reading, at: int) -> Tensor:
+    """What the edit puts there: noise of the value's own size on numbers, the next one for ids, a zero for a mask."""
+    part = _part(row.detach(), reading, at)
+    if not part.is_floating_point():
+        return _next(part, reading)
+    counted = part.abs() < torch.finfo(part.dtype).max * 1e-4  # a mask's minus infinity stays
+    seed = torch.Generator().manual_seed(crc32(reading.value.key.encode()))
+    noise = torch.randn(part.shape, generator=seed).to(part)
+    size = part[counted].float().square().mean().sqrt().clamp(min=1e-3).to(part.dtype)
+    return torch.where(counted, part + noise * size, part)
+
+
+def _next(part: Tensor, reading: Reading) -> Tensor:
+    if reading.value.name == "attention_mask" or part.dtype == torch.bool:
+        return torch.zeros_like(part)
+    sizes = reading.point.sizes
+    return (part + 1) % sizes["num_experts" if reading.value.host == "mlp" else "vocab_size"]
+
+
+def editable(reading: Reading) -> bool:
+    return isinstance(reading.point, Point) and not reading.point.read_only

@@ -1,0 +1,183 @@
+"""A model on trial: the inputs it is run on, the blocks that stand for their kinds, and everything read from one forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from nnatlas.bind.cells import native_point
+from nnatlas.bind.points import OUTPUT, Computed, Point
+from nnatlas.bind.tree import BoundModel, Host
+from nnatlas.check.findings import BROKEN, EXCEPTED, HOLDS, UNPROVEN, Finding, apart
+from nnatlas.check.imprint import Imprint
+from nnatlas.check.snapshot import Reading, Snapshot
+from nnatlas.errors import AtlasError, InputError, Unavailable
+from nnatlas.layouts import LAYOUTS
+from nnatlas.model import StandardizedTransformer
+from nnatlas.values import Value
+
+LENGTH: Final = 12
+"""Longer than the sliding windows and chunks of tiny models (8), so that a sliding block differs from a full one."""
+TOLERANCES: Final = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+WHOLE_FORWARD: Final = 10
+"""Rounding grows over a forward: laws that compare two forwards allow this many times the tolerance."""
+_OUT = Value("output", "module", LAYOUTS["Own"], "what the module returned")
+
+
+class Trial:
+    """What the laws look at.  `pair` holds two different rows of ids, `single` the first of them."""
+
+    def __init__(
+        self,
+        model: StandardizedTransformer,
+        inputs: Any = None,
+        blocks: Sequence[int] | None = None,
+        tolerance: float | None = None,
+    ) -> None:
+        self.model, self.owner, self.module = model, model._owner, model._module
+        self.imprint = Imprint(self.owner)
+        self.misfits: dict[tuple[str, str], str] = {}  # cells that do not fit the module: host and value, and why
+        dtype = self.module.get_input_embeddings().weight.dtype
+        self.tolerance = tolerance if tolerance is not None else TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
+        self.pair = _random_pair(model) if inputs is None else _given_pair(model, inputs)
+        self.single = self.pair[:1]
+        self.edited_at = self.pair.shape[1] * 2 // 3
+        self.blocks = [self.owner.blocks[at] for at in _chosen(self.owner, blocks)]
+
+    # -- what there is to read -------------------------------------------------------------------------------------
+
+    @property
+    def hosts(self) -> Iterator[Host]:
+        yield self.owner.root
+        for block in self.blocks:
+            yield block
+            yield from block.parts.values()
+
+    @cached_property
+    def _found(self) -> list[Reading]:
+        return self._served(self.hosts)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """Every value of the chosen blocks, and the stream's everywhere, from one forward over `pair`."""
+        return self._snapshot(self._found)
+
+    @cached_property
+    def readings(self) -> list[Reading]:
+        """Every value served at the model and the chosen blocks, in the order in which the forward computes them."""
+        return sorted(self._found, key=self.snapshot.place)
+
+    def _served(self, hosts: Iterable[Host]) -> list[Reading]:
+        return [r for host in hosts for name in host.values if (r := self._reading(host, name)) is not None]
+
+    def _reading(self, host: Host, name: str) -> Reading | None:
+        try:
+            return Reading(host, host.values[name], host.point(name))
+        except Unavailable:
+            return None
+        except (AtlasError, AttributeError, KeyError, TypeError, ValueError) as fault:
+            self.misfits[host.name, name] = f"{type(fault).__name__}: {fault}"
+            return None
+
+    def _snapshot(self, readings: list[Reading]) -> Snapshot:
+        """The chosen blocks in full, of the others what the stream's laws need."""
+        points: list[Point | Computed] = [reading.point for reading in readings]
+        rest = [block for block in self.owner.blocks if block not in self.blocks]
+        points += [r.point for host in rest for r in self._served([host]) if r.value.name in _STREAM]
+        points += [r.point for b in rest for r in self._served(b.parts.values()) if r.value.name in _ADDED]
+        points += [point for block in self.blocks for role in _PROJECTIONS if (point := self.output_of(block, role))]
+        return Snapshot(self.owner).take(points, lambda: self.module(**self.batch(self.pair)))
+
+    def output_of(self, block: Host, role: str) -> Point | None:
+        """The native output of the module that plays a role, unless that module is the block itself."""
+        bound = block.role(role)
+        if not isinstance(bound, tuple) or bound[0] is block.module:
+            return None
+        return native_point(self.owner, f"{bound[1]}.output", bound[1], OUTPUT, None, _OUT)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def batch(self, ids: Any) -> dict[str, Any]:
+        return self.model._prepare(ids, {})
+
+    def logits(self, ids: Tensor) -> Tensor:
+        """Logits of a bare forward."""
+        with torch.no_grad():
+            return self.module(**self.batch(ids)).logits
+
+    @cached_property
+    def bare(self) -> Tensor:
+        """The bare forward's logits on the first row."""
+        return self.logits(self.single)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether the bare forward gives the same bits twice (some accelerator kernels do not)."""
+        return torch.equal(self.bare, self.logits(self.single))
+
+    # -- findings --------------------------------------------------------------------------------------------------
+
+    def holds(self, law: str, value: str, where: str, detail: str, deviation: float, allowed: float) -> Finding:
+        """A finding from a measured deviation."""
+        return Finding(law, value, where, HOLDS if deviation <= allowed else BROKEN, detail, deviation)
+
+    def equal(
+        self, law: str, value: str, where: str, detail: str, got: Tensor, expected: Tensor, factor: float = 1
+    ) -> Finding:
+        """Two tensors agree within `factor` tolerances."""
+        return self.holds(law, value, where, detail, apart(got, expected), factor * self.tolerance)
+
+    def broken(self, law: str, reading: Reading, why: str) -> Finding:
+        return Finding(law, reading.value.key, reading.where, BROKEN, why)
+
+    def unproven(self, law: str, value: str, where: str, why: str) -> Finding:
+        return Finding(law, value, where, UNPROVEN, why)
+
+    def excepted(self, law: str, value: str, where: str, why: str) -> Finding:
+        return Finding(law, value, where, EXCEPTED, why)
+
+
+_STREAM = ("layer_input", "layer_mid", "layer_output")
+_ADDED = ("attention_output", "mlp_output")
+_PROJECTIONS = ("o_proj", "down_proj", "mlp")
+
+
+def _random_pair(model: StandardizedTransformer) -> Tensor:
+    """Ids from the middle of the vocabulary: special ones sit at its ends."""
+    entries = model._owner.root.sizes["vocab_size"]
+    draw = torch.Generator().manual_seed(0)
+    return torch.randint(entries // 8, entries // 2, (2, LENGTH), generator=draw).to(model.device)
+
+
+def _given_pair(model: StandardizedTransformer, inputs: Any) -> Tensor:
+    """The first row of what was given, and the same ids backwards."""
+    batch = model._prepare(inputs, {})
+    ids, mask = batch["input_ids"][0], batch.get("attention_mask")
+    ids = ids if mask is None else ids[mask[0].bool()]
+    if len(ids) < 3:
+        raise InputError(f"a check needs at least three tokens, got {len(ids)}")
+    return torch.stack((ids, ids.flip(0)))
+
+
+def _chosen(owner: BoundModel, blocks: Sequence[int] | None) -> list[int]:
+    """The blocks asked for, or the first and last of every kind."""
+    count = len(owner.blocks)
+    if blocks is not None:
+        wrong = [at for at in blocks if not -count <= at < count]
+        if wrong:
+            raise InputError(f"block {wrong[0]} of {count}: they are numbered 0 to {count - 1}")
+        return sorted({at % count for at in blocks})
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for at, block in enumerate(owner.blocks):
+        groups.setdefault((block.kinds, type(block.module), *block.parts, *_listed(owner.config, at, count)), []).append(at)
+    return sorted({end for group in groups.values() for end in (group[0], group[-1])})
+
+
+def _listed(config: Any, at: int, count: int) -> list[str]:
+    """What the config's per-block lists (`layer_types`, ...) say of one block, where they say only a few different things."""
+    lists = [field for field in vars(config).values() if isinstance(field, list | tuple) and len(field) == count]
+    return [str(entries[at]) for entries in lists if len(set(map(str, entries))) <= max(2, count // 2)]
