@@ -114,6 +114,7 @@ class Family:
     ) -> Family:
         """This shape with some cells changed; kinds are added after the shape's own, and the later one wins.
 
+        A kind of a name that the shape has too changes only some cells of that kind (and its condition).
         `notes` adds a family's own sentence to a value's description; `tiny` holds the config fields that a small random
         model of the type needs besides the generic ones; `sizes` says where a size stands that the projections do not tell;
         `looped` that the stack is run more than once in a forward; `passes` lists modules and parameters that no role names
@@ -127,7 +128,7 @@ class Family:
             name=name or file,
             covers=tuple(covers.split()) or (file,),
             cells=MappingProxyType({**self.cells, **changed}),
-            kinds=self.kinds + kinds,
+            kinds=_joined(self.kinds, kinds),
             readout=self.readout if readout is None else readout,
             identity=self.identity if identity is None else identity,
             shape=self.name,
@@ -145,6 +146,15 @@ class Family:
 def kind(name: str, when: str, identity: str | Absent | None = None, **cells: Cell | Mapping[str, Cell]) -> Kind:
     """Cells that hold on the blocks meeting `when`; the kind's name is what `support()` shows."""
     return Kind(name, when, MappingProxyType(_checked(_caller()[0], cells)), identity)
+
+
+def _joined(shape: tuple[Kind, ...], own: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """Kinds by name, in order; an own kind is laid over the shape's of the same name."""
+    found = {kind.name: kind for kind in shape}
+    for kind in own:
+        below = found.get(kind.name)
+        found[kind.name] = kind if below is None else replace(kind, cells={**below.cells, **kind.cells})
+    return tuple(found.values())
 
 
 def _caller() -> tuple[str, str]:

@@ -6,6 +6,8 @@ query norms, dense and sparse, alone or inside a wrapper.
 
 from __future__ import annotations
 
+from typing import Any
+
 from nnatlas.families._row import Family, _checked, kind
 from nnatlas.places import absent
 
@@ -18,25 +20,44 @@ NO_LATENT = "keys and values are projected directly, not expanded from a latent"
 NO_GATE = "the heads' outputs are not gated"
 NO_INDEXER = "no sparse indexer: every query may attend to the whole of its mask"
 NO_MIXER = "this block mixes tokens by attention: see self_attn"
+GATED_SHARED = "the shared expert's output is gated in the mixture's own arithmetic: it is mlp_output - routed_output"
 NO_SHARED = "this mixture has no shared experts"
 IN_EXPERTS = "a mixture of experts: each expert has its own neurons, see expert_neurons(e)"
 NO_ACT_MODULE = "the activation is a plain function call inside the MLP, not a module"
+TWO_PIECES = "every key is joined from a part expanded from the latent and a rotary part that all heads share"
 
 _HEADS = "batch seq (num_heads qk_head_dim)"
 _KV_HEADS = "batch seq (num_kv_heads qk_head_dim)"
 
+HEADS_FIRST: dict[str, Any] = dict(
+    unrotated_queries=("q_norm > out", f"q_proj > out : {_HEADS}"),
+    unrotated_keys=("k_norm > out", f"k_proj > out : {_KV_HEADS}"),
+)
+"""Queries and keys that are split into heads, heads before positions, before they are normed."""
+ALL_HEADS: dict[str, Any] = dict(
+    unrotated_queries=(f"q_norm > out : {_HEADS}", f"q_proj > out : {_HEADS}"),
+    unrotated_keys=(f"k_norm > out : {_KV_HEADS}", f"k_proj > out : {_KV_HEADS}"),
+)
+"""Queries and keys that are normed across all heads at once, before they are split."""
+AS_CALLED: dict[str, Any] = dict(
+    unrotated_queries="self_attn calls apply_rotary_pos_emb > in.q",
+    unrotated_keys="self_attn calls apply_rotary_pos_emb > in.k",
+)
+"""Queries and keys that are no module's output just before the rotary: what the rotary is called with."""
+
 SPARSE = kind(
     "sparse",
     "has mlp.experts",
-    router_logits="router > out[0] : (batch seq) num_experts",
+    router_logits="router ~ linear[0] > out : (batch seq) num_experts",
     expert_weights="router > out[1] : (batch seq) top_k",
     expert_indices="router > out[2] : (batch seq) top_k",
     mlp_activation=absent(IN_EXPERTS),
     mlp_neurons=absent(IN_EXPERTS),
     expert_neurons="expert_neurons(router)",
     routed_output=("experts > out : (batch seq) hidden_size", absent("the experts' sum is not a module's output")),
-    shared_expert_output=("shared_experts > out", absent(NO_SHARED)),
+    shared_expert_output=("shared_experts > out : (batch seq) hidden_size", absent(NO_SHARED)),
 )
+"""A mixture.  The router's logits are taken where it computes them, before it chooses: an edit changes the choice."""
 
 LLAMA = Family(
     name="llama",
@@ -61,14 +82,14 @@ LLAMA = Family(
             k_proj=("k_proj", absent("queries, keys and values are not three projections here")),
             v_proj=("v_proj", absent("queries, keys and values are not three projections here")),
             o_proj="o_proj",
-            q_norm=("q_norm", absent("no query norm")),
-            k_norm=("k_norm", absent("no key norm")),
+            q_norm=("q_norm", "q_layernorm", absent("no query norm")),
+            k_norm=("k_norm", "k_layernorm", absent("no key norm")),
             up_proj=("up_proj", absent("no separate up projection")),
             down_proj=("down_proj", absent(NO_NORM)),
-            act_fn=("act_fn", absent(NO_ACT_MODULE)),
+            act_fn=("act_fn", "act", "activation_fn", absent(NO_ACT_MODULE)),
             router=("gate", "router", absent(DENSE)),
             experts=("experts", absent(DENSE)),
-            shared_experts=("shared_experts", "shared_expert", absent(NO_SHARED)),
+            shared_experts=("shared_experts", "shared_expert", "shared_mlp", absent(NO_SHARED)),
             input_ids="root > in.input_ids",
             attention_mask="root > in.attention_mask",
             input_size="input_size(input_ids)",
@@ -86,14 +107,15 @@ LLAMA = Family(
             unrotated_queries=(
                 "q_norm > out : batch seq num_heads qk_head_dim",
                 f"q_proj > out : {_HEADS}",
+                f"self_attn.q_b_proj > out : {_HEADS}",
                 absent("the queries are not one module's output before the rotary"),
             ),
             unrotated_keys=(
                 "k_norm > out : batch seq num_kv_heads qk_head_dim",
                 f"k_proj > out : {_KV_HEADS}",
-                absent("the keys are not one module's output before the rotary"),
+                absent(TWO_PIECES),
             ),
-            attention_latent=absent(NO_LATENT),
+            attention_latent=("self_attn.kv_a_layernorm > out as batch seq latent", absent(NO_LATENT)),
             attention_queries="attention > query",
             attention_keys="attention > key",
             attention_values="attention > value",

@@ -1,4 +1,4 @@
-"""Mixtral: Llama's block with a mixture of experts for an MLP, two of eight chosen for every token."""
+"""Mixtral: Llama blocks with a mixture of experts for an MLP, two of eight chosen for every token."""
 
 from nnatlas.families._shapes import LLAMA
 

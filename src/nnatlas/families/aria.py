@@ -1,0 +1,7 @@
+"""Aria: a mixture of small experts with shared ones, whose router weighs only the chosen scores; behind an image tower, or alone."""
+
+from nnatlas.families._shapes import LLAMA
+
+FAMILY = LLAMA.but(
+    covers="aria aria_text",
+)

@@ -1,0 +1,7 @@
+"""Hy 3: query and key heads normed before the rotary, and a mixture of experts chosen by sigmoid scores, with one shared."""
+
+from nnatlas.families._shapes import LLAMA, HEADS_FIRST
+
+FAMILY = LLAMA.but(
+    **HEADS_FIRST,
+)

@@ -1,0 +1,7 @@
+"""OLMo: Llama blocks with norms that have no weight; queries, keys and values are cut off at a bound."""
+
+from nnatlas.families._shapes import LLAMA, AS_CALLED
+
+FAMILY = LLAMA.but(
+    **AS_CALLED,
+)

@@ -1,0 +1,12 @@
+"""Qwen 1.5 and 2 with a mixture of experts: one shared expert stands beside it, behind a gate of its own."""
+
+from nnatlas.families._shapes import LLAMA, GATED_SHARED, absent, kind
+
+FAMILY = LLAMA.but(
+    kinds=(kind("sparse", "has mlp.experts", shared_expert_output=absent(GATED_SHARED)),),
+    tiny={
+        "use_sliding_window": True,
+        "sliding_window": 8,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"],
+    },
+)
