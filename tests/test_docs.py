@@ -1,0 +1,52 @@
+"""README, tutorial and guides run: every Python block of a page, from top to bottom, in one namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """Line number and text of each Python block."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, found.start(1)) + 1, found[1]) for found in BLOCK.finditer(text)]
+
+
+RUN = [page for page in PAGES if blocks(page)]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_python_blocks_run(page: Path, smollm2_folder: Path) -> None:
+    names: dict[str, object] = {"__name__": page.stem}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for line, code in blocks(page):
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)  # noqa: S102  the page is the test
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    dead = [
+        f"{page.name}: {target}"
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_values_named_in_code_exist(page: Path) -> None:
+    """`attention_…`, `mlp_…`, `layer_…` words in a page are values of the vocabulary, or roles."""
+    from nnatlas.families._row import ROLES
+    from nnatlas.values import VALUES
+
+    known = {value.name for value in VALUES.values()} | set(ROLES) | {"attention_mask", "attn_implementation", "attention_layernorm"}
+    words = set(re.findall(r"\b(?:attention|mlp|layer)_[a-z_]+\b", page.read_text(encoding="utf-8")))
+    assert {word for word in words if word not in known and not word.startswith(("layer_types", "attention_type"))} == set()
