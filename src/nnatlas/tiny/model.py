@@ -31,15 +31,16 @@ def tiny_model(
 ) -> PreTrainedModel:
     """A small random model of `model_type` in evaluation mode; the same `seed` gives the same weights.
 
-    `task` is `"causal-lm"` or `"image-text-to-text"`, by default the first that the type has.  The global random state is
-    left as it was.  An InputError says so when the type has no such task.
+    `overrides` are as in `tiny_config`.  `task` is `"causal-lm"` or `"image-text-to-text"`, by default the first that
+    the type has; an InputError says so when it has no such task.  The global random state is left as it was.
 
     >>> tiny_model("llama")(torch.tensor([[1, 2, 3]])).logits.shape
     torch.Size([1, 3, 320])
     """
     model_class = _model_class(model_type, task)
     config = tiny_config(model_type, overrides)
-    if isinstance(text := config.get_text_config(decoder=True), model_class.config_class):
+    text = config.get_text_config(decoder=True)
+    if model_class.config_class is not None and isinstance(text, model_class.config_class):
         config = text  # the language model inside a multimodal type
     given = {"attn_implementation": attn_implementation, "dtype": dtype}
     with torch.random.fork_rng(devices=[]):
@@ -50,7 +51,7 @@ def tiny_model(
 
 
 def _model_class(model_type: str, task: str | None) -> type[PreTrainedModel]:
-    """The class by the type's own name, since the auto classes go by the config's class, which a type may share or shadow."""
+    """The class by the type's own name: the auto classes go by the config's class, which two types may share."""
     if task is not None and task not in CLASSES:
         raise InputError(f"no task {task!r}; there are {' and '.join(map(repr, CLASSES))}")
     for names in [CLASSES[task]] if task else CLASSES.values():

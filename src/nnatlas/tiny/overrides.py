@@ -1,13 +1,14 @@
 """Overrides: what one type needs beyond the general rules, as data.
 
-A key is a dotted path through the config, e.g. `"text_config.layer_types"`.  A leading `*.` stands for every place in the tree,
-sub-configs and dicts alike, where the rest of the path already leads somewhere: `"*.mrope_section"` sets them all.
+A key is a dotted path through the config, e.g. `"text_config.layer_types"`.  A leading `*.` stands for every place in
+the tree, sub-configs and dicts alike, where the rest of the path already leads somewhere: `"*.mrope_section"` sets them
+all.  A value with a `"model_type"` is a whole config, e.g. a tower of another type.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
 from collections.abc import Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 from transformers import CONFIG_MAPPING, PretrainedConfig
@@ -18,13 +19,12 @@ Node = PretrainedConfig | MutableMapping[str, Any]
 
 
 def apply_overrides(config: PretrainedConfig, overrides: Mapping[str, object]) -> None:
-    """Set every path of `overrides` in `config`.  A path that leads nowhere is an InputError that lists what there is."""
+    """Set every path of `overrides` in `config`, in order; one that leads nowhere is an InputError with what there is."""
     for path, value in overrides.items():
         *parents, name = path.removeprefix("*.").split(".")
         anywhere = path.startswith("*.")
         places = [node for root in (_nodes(config) if anywhere else [config]) for node in _descend(root, parents)]
-        if anywhere:
-            places = [node for node in places if name in _fields(node)]
+        places = [node for node in places if name in _fields(node)] if anywhere else places
         if not places:
             there = ", ".join(_fields(config))
             raise InputError(f"the override {path!r} leads nowhere in a {config.model_type!r} config; it has {there}")
@@ -47,20 +47,21 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 def _descend(node: Node, names: list[str]) -> Iterator[Node]:
     for name in names:
-        node = _fields(node).get(name)
-        if not isinstance(node, PretrainedConfig | dict):
+        below = _fields(node).get(name)
+        if not isinstance(below, PretrainedConfig | dict):
             return
+        node = below
     yield node
 
 
-def _fields(node: Node) -> dict[str, Any]:
+def _fields(node: Node) -> Mapping[str, Any]:
     return node if isinstance(node, dict) else {k: v for k, v in vars(node).items() if not k.startswith("_")}
 
 
 def _put(node: Node, name: str, value: Any) -> None:
-    if isinstance(value, Mapping) and "model_type" in value:  # a config written out as data, e.g. a tower of another type
+    if isinstance(value, Mapping) and "model_type" in value:
         fields = {key: item for key, item in value.items() if key != "model_type"}
-        vars(node)[name] = CONFIG_MAPPING[value["model_type"]](**fields)  # past the check that it is the type's own tower
+        vars(node)[name] = CONFIG_MAPPING[value["model_type"]](**fields)  # past the check for the type's own tower
         return
     value = tuple(value) if isinstance(_fields(node).get(name), tuple) else deepcopy(value)
     node.__setitem__(name, value) if isinstance(node, dict) else setattr(node, name, value)

@@ -1,4 +1,4 @@
-"""Rotary parameters of a small head: their lists of numbers must fit its width, and their long-context rules must apply."""
+"""Rotary parameters of a small head: their lists must fit its width, and their long-context rules must set in early."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ CHAT_TEMPLATE = (
 def byte_tokenizer(vocab_size: int = 259) -> PreTrainedTokenizerFast:
     """Bytes as tokens 0 to 255, then `<|pad|>`, `<|begin|>` and `<|end|>`; any text comes back exactly as it went in.
 
-    A begin token is put first unless `add_special_tokens=False`; batches are padded on the left; the chat template writes
-    each message as `role:`, a new line, the text and an end token.  `vocab_size` adds `<|unused_259|>` and so on, so that every
-    id a model of that vocabulary can produce decodes to something.
+    A begin token is put first unless `add_special_tokens=False`; batches are padded on the left; the chat template
+    writes each message as `role:`, a new line, the text and an end token.  `vocab_size` adds `<|unused_259|>` and so on,
+    so that every id a model of that vocabulary can produce decodes to something.
 
     >>> byte_tokenizer()("hé", add_special_tokens=False).input_ids
     [104, 195, 169]
@@ -31,7 +31,12 @@ def byte_tokenizer(vocab_size: int = 259) -> PreTrainedTokenizerFast:
         single=f"{BEGIN} $A", pair=f"{BEGIN} $A {BEGIN} $B", special_tokens=[(BEGIN, core.token_to_id(BEGIN))]
     )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=PAD, bos_token=BEGIN, eos_token=END, padding_side="left", clean_up_tokenization_spaces=False
+        tokenizer_object=core,
+        pad_token=PAD,
+        bos_token=BEGIN,
+        eos_token=END,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer

@@ -1,8 +1,8 @@
 """Random weights with which a tiny model behaves like a model: nothing neutral, nothing that explodes.
 
-After the library's own initialisation every norm gain is 1, every bias 0 and every matrix small, so a reader that forgets a
-gain or a bias would still agree with the model.  Here they all move, while activations stay of the order of 1, attention
-patterns lie between uniform and one-hot, and logits spread over a few units.
+After the library's own initialisation every norm gain is 1, every bias 0 and every matrix small, so a reader that
+forgets a gain or a bias would still agree with the model.  Here they all move, while activations stay of the order of 1,
+attention patterns lie between uniform and one-hot, and logits spread over a few units.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ TEMPERATURE = r"\.temp$"  # starts at 0, where every pattern would be uniform
 
 @torch.no_grad()
 def perturb(model: PreTrainedModel) -> None:
-    """Give every parameter, and every float buffer that a checkpoint would carry, a value drawn from torch's generator."""
+    """Draw every parameter, and every float buffer that a checkpoint would carry, from torch's generator."""
     spread = _spreads(model)
-    for name, tensor in model.state_dict(keep_vars=True).items():
+    saved = {id(tensor): (name, tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
+    for name, tensor in saved.values():  # tied weights once
         if tensor.is_floating_point():
             start = torch.nan_to_num(tensor.float(), posinf=0.0, neginf=0.0)
             start = start + 1 if re.search(TEMPERATURE, name) else start
@@ -63,4 +64,3 @@ def _glorot(shape: torch.Size) -> float:
     if len(shape) > 3:  # a convolution over images: [out, in, height, width]
         return GAIN / math.sqrt(math.prod(shape[1:]))
     return GAIN * math.sqrt(2 / (shape[-1] + shape[-2]))
-
