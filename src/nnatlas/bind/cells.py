@@ -55,6 +55,7 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
         codec=_codec(host, found, layout),
         block=host.index,
         block_module=None if host.index is None else host.owner.blocks[host.index].module,
+        inside=path if host.index is None else path[len((host.block or host).path) + 1 :],
         read_only=REPORTED if found.reported else value.read_only,
         watched=watched(host, path),
         calling=calling(host, path),
@@ -67,7 +68,7 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
 
 def native_point(owner: BoundModel, name: str, path: str, stage: str, item: int | str | None, value: Value) -> Point:
     """A point on any module of the model by its native path, for `.input`, `.output` and derived values."""
-    module = lookup(owner.module, path)
+    module = lookup(owner.module, path) if path else owner.module
     block = next((block for block in owner.blocks if f"{path}.".startswith(f"{block.path}.")), None)
     return Point(
         name=name,
@@ -82,6 +83,7 @@ def native_point(owner: BoundModel, name: str, path: str, stage: str, item: int 
         item=item,
         block=block and block.index,
         block_module=block and block.module,
+        inside=path[len(block.path) + 1 :] if block else path,
         watched=watched(block, path) if block else (),
         calling=calling(block, path) if block else (),
     )
@@ -220,7 +222,7 @@ def scale_of(host: Host, factor: Factor) -> Scale:
         owner = start if start is not None else _find(host, head)[0]  # type: ignore[index]
         if lookup(owner, tail) is None:
             raise RowDoesNotFit(f"families/{host.owner.family.name}.py: {factor.name} is not on {host!r}")
-        return lambda: lookup(owner, tail)
+        return lambda: lookup(owner, tail) ** 0.5 if factor.root else lookup(owner, tail)
     number = float(factor.name) if factor.name.isdigit() else setting(host.owner.config, factor.name)
     if number is None:
         raise RowDoesNotFit(f"families/{host.owner.family.name}.py: the config has no {factor.name}")

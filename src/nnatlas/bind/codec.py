@@ -1,8 +1,8 @@
 """Between a native tensor and a value: split and reorder axes, scale; and back again when the value was edited.
 
-`take` never copies unless a scale or `copied` asks for it: a split or a reorder is a view, so an edit in place lands by
-itself.  `put` builds a fresh native tensor, never writes into the old one, which others may hold; only a `shared` place,
-which the forward reads twice, is written in place.
+`take` never copies unless a scale, `copied` or `shared` asks for it: a split or a reorder is a view, so an edit in place
+lands by itself.  `put` builds a fresh native tensor, never writes into the old one, which others may hold; only a `shared`
+place, which the forward reads twice, is written in place, and therefore handed out as a copy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from nnatlas.errors import RowDoesNotFit
 from nnatlas.places import Pattern
 
 Scale = Callable[[], "float | Tensor"]
+TOKENS = ("batch", "seq")  # a split that has nothing to do where the model keeps the two apart already
 LEAST = 1e-37
 THROUGH: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "exp": (torch.exp, lambda value: value.clamp(min=LEAST).log()),
@@ -70,10 +71,11 @@ class View:
     def __call__(self, native: Tensor, batch: int) -> Tensor:
         if self._missing is not None and native.ndim < len(self.pattern.groups):
             native = native.unsqueeze(self._missing)
+        apart = self._splits[:1] == [(0, TOKENS)] and native.ndim > len(self.pattern.groups)
         if self._narrow is not None:
-            native = native.narrow(*self._narrow)
-        for dim, part in reversed(self._splits):
-            native = native.unflatten(dim, self._lengths(part, batch))
+            native = native.narrow(self._narrow[0] + apart, *self._narrow[1:])
+        for dim, part in reversed(self._splits[apart:]):
+            native = native.unflatten(dim + apart, self._lengths(part, batch))
         if self._select is not None:
             native = native.select(self._select, self.pattern.pick or 0)
         return native.permute(self._order)
@@ -114,7 +116,12 @@ class Codec:
     @property
     def plain(self) -> bool:
         """The value is the native tensor itself."""
-        return self.view is None and not self.scales and not self.through and not self.copied
+        return self.view is None and not self.scales and not self.through and not self.separate
+
+    @property
+    def separate(self) -> bool:
+        """The value is handed out as a copy, and written back only when it was edited."""
+        return self.copied or self.shared
 
     def take(self, native: Tensor, batch: int) -> Tensor:
         value = native if self.view is None else self.view(native, batch)
@@ -122,7 +129,7 @@ class Codec:
             value = value / scale() if divides else value * scale()
         if self.through:
             return THROUGH[self.through][0](value)
-        return value.clone() if self.copied and not self.scales else value
+        return value.clone() if self.separate and not self.scales else value
 
     def put(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
         """A native tensor that holds `value`; `native` itself, written in place, where the place is shared."""
@@ -133,8 +140,8 @@ class Codec:
             (native if self.view is None else self.view(native, batch)).copy_(value)
             return native
         if self.view is None:
-            value = value.to(device=native.device, dtype=native.dtype)
-            return value.clone() if self.copied else value
+            own = not self.scales and not self.through  # not the body's tensor, which it may write into later
+            return value.to(device=native.device, dtype=native.dtype, copy=own)
         fresh = native.clone()
         self.view(fresh, batch).copy_(value)
         return fresh

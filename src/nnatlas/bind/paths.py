@@ -12,7 +12,7 @@ from nnatlas.errors import RowDoesNotFit
 def lookup(start: Any, path: str) -> Any:
     """The attribute at a dotted path, or None where any part is missing (digits index a container)."""
     for part in path.split(".") if path else ():
-        start = getattr(start, part, None)
+        start = start[int(part)] if isinstance(start, list | tuple) and part.isdigit() else getattr(start, part, None)
         if start is None:
             return None
     return start

@@ -53,10 +53,17 @@ class Point:
     after: Point | None = None
     watched: tuple[tuple[nn.Module, frozenset[str]], ...] = ()
     calling: tuple[tuple[nn.Module, frozenset[str]], ...] = ()
+    inside: str = ""  # the module's path in its block, or in the model
     site: Hashable = None
+    armed: tuple[nn.Module, ...] = ()  # modules that must look at hooks for the stop to work: see engine.taps
+    where: Any = None  # its place in the forward's order, and how much had been learned when that was looked up
+    seen: int = -1
 
     def __post_init__(self) -> None:
         self.site = (id(self.module), self.stage, self.step)
+        self.inside = self.inside or self.path
+        own = () if self.above and self.stage in (INPUT, OUTPUT) else (self.module,)
+        self.armed = (*self.above, *own)
 
 
 @dataclass(slots=True, eq=False)

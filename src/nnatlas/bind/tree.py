@@ -6,7 +6,7 @@ is not is refused here, naming family, role and path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,13 +14,16 @@ from typing import Any
 from torch import nn
 
 from nnatlas.bind import sizes as sizing
-from nnatlas.bind.cells import make_point, operations
+from nnatlas.bind.cells import make_point, native_point, operations
 from nnatlas.bind.paths import join, lookup, meets
-from nnatlas.bind.points import Computed, Point
+from nnatlas.bind.points import INPUT, OUTPUT, Computed, Point
 from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.families._row import ROLES, Cell, Family
+from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent, Calls
 from nnatlas.values import VALUES, Value, on_host
+
+_EDGE = Value("edge", "module", LAYOUTS["Own"], "where a call of the model or of a block begins or ends")
 
 
 @dataclass(eq=False)
@@ -71,6 +74,11 @@ class Host:
     def calls(self) -> list[tuple[str, nn.Module, frozenset[str]]]:
         """Modules of this block whose Python calls some place names, and the functions that are counted there."""
         return operations(self, Calls) if self.owner.family.names_calls else []
+
+    @cached_property
+    def build(self) -> Hashable:
+        """What a block is made of: blocks of one build compute in one order."""
+        return self.kinds, tuple((name, type(part)) for name, part in self.module.named_modules())
 
     @property
     def own_sizes(self) -> tuple[str, ...]:
@@ -127,13 +135,28 @@ class BoundModel:
         self.config = _text_config(module.config)
         self.blocks: list[Host] = []
         self.runs: list[Any] = []  # open runs, innermost last
-        self.orders: dict[tuple[str, ...], dict[tuple[str, str], int]] = {}  # learned: see engine.order
+        self.orders: dict[Hashable, dict[Any, int]] = {}  # learned, by a block's build: see engine.order
+        self.outer: dict[Any, Any] = {}  # likewise, of what lies outside the blocks
+        self.learned = 0  # how many such lessons there have been
         self.looped = family.looped
         self.root = Host("model", "", module, "", self, {}, family.cells)
         self._find_model_roles()
         self.blocks += [self._block(index, block) for index, block in enumerate(self._layers())]
         hosts = [self.root, *(host for block in self.blocks for host in (*block.parts.values(), block))]
         self.hosts = {host.path: host for host in hosts}  # a block that is its own MLP answers as the block
+
+    @cached_property
+    def start(self) -> Point:
+        """Where a call of the whole model begins."""
+        return native_point(self, "the start of the forward", "", INPUT, None, _EDGE)
+
+    @cached_property
+    def ends(self) -> dict[int, Point]:
+        """Where the calls of the model and of its blocks end, by the module's id."""
+        named = {"": "the end of the forward"}
+        named |= {block.path: f"the end of {block.name}" for block in self.blocks if not self.looped}
+        points = [native_point(self, name, path, OUTPUT, None, _EDGE) for path, name in named.items()]
+        return {id(point.module): point for point in points}
 
     def stated(self, path: str, host: Host) -> Any:
         """A number that the row points at: `config.x`, or an attribute under the block such as `self_attn.x`."""

@@ -8,15 +8,25 @@ from nnatlas.bind.points import Computed, Point
 from nnatlas.errors import AlreadyRan, InputError, NeverReached, NotInRun, ReadOnly
 
 
-def already_ran(point: Point, stands: str, sure: bool = True) -> AlreadyRan | NeverReached:
-    """The forward is past the place (or ended without coming to it)."""
-    if not sure:
-        return never_reached(point, stands)
+def already_ran(point: Point, stands: str) -> AlreadyRan:
+    """The forward is past the place (or has ended)."""
     return AlreadyRan(
         f"{point.name} has already been computed: the forward stands at {stands}. Values come in the order in which the "
         f"forward computes them. Read {point.name} earlier in the block and keep it in a variable, or take names in any "
         f'order with model.collect(inputs, ["{point.name}", ...]).'
     )
+
+
+def missed(point: Point, stands: str, ran_before: bool | None) -> AlreadyRan | NeverReached:
+    """The forward was waited for in vain: the place was passed before, is not called at all, or nobody knows which."""
+    if ran_before:
+        return already_ran(point, stands)
+    if ran_before is None:
+        return NeverReached(
+            f"{point.name} was not computed between where the forward stood and {stands}. Either it had been computed before "
+            f'(then read it earlier, or use model.collect(inputs, ["{point.name}", ...])), or this forward does not come to it.'
+        )
+    return never_reached(point, stands)
 
 
 def never_reached(point: Point, stands: str) -> NeverReached:
@@ -25,6 +35,13 @@ def never_reached(point: Point, stands: str) -> NeverReached:
         f"{point.name} was not computed: the forward went on to {stands} without calling {point.path or 'the model'}. "
         "The module was skipped for these inputs, or the model keeps it for another mode."
     )
+
+
+def not_open(new: bool) -> NotInRun:
+    """A run used before or after its `with` block."""
+    if new:
+        return NotInRun("this run is not open yet: with model.trace(prompt) as run: ...")
+    return NotInRun("this run is over: values are read inside its `with` block; open another with model.trace(...)")
 
 
 def read_only(point: Point | Computed) -> ReadOnly:

@@ -1,24 +1,26 @@
 """Crossing between the body of a run and its forward, each with a thread state of its own.
 
 Both sides live in one thread, so what torch keeps per thread (gradient mode, inference mode, autocast, function modes)
-would leak from one to the other: `generate` turns gradients off inside, and the body must not see that.  Whoever leaves
-remembers its state and finds it again on return.
+would leak from one to the other: `generate` turns gradients off inside, and the body must not see that; nor must a
+`torch.no_grad()` around a read reach the forward.  Whoever leaves notes its state, puts the other's in place, and finds
+its own again on return, also where the other side died without tidying up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from greenlet import greenlet
 
 _C = torch._C
+_DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
 
 
 class Side:
     """The thread state of one side, as it was when that side last left."""
 
-    __slots__ = ("autocast", "grad", "inference")
+    __slots__ = ("autocast", "grad", "inference", "modes")
 
     def __init__(self) -> None:
         self.note()
@@ -27,39 +29,45 @@ class Side:
         self.grad = torch.is_grad_enabled()
         self.inference = torch.is_inference_mode_enabled()
         self.autocast = _autocast()
+        self.modes = _modes()
 
     def restore(self) -> None:
+        """Put this state in place; inference mode is `cross`'s, which must leave it in the order it entered."""
         if torch.is_grad_enabled() is not self.grad:
             _C._set_grad_enabled(self.grad)
         if _autocast() != self.autocast:
-            for device, enabled, dtype in self.autocast:
+            torch.set_autocast_cache_enabled(self.autocast[0])
+            for device, enabled, dtype in self.autocast[1:]:
                 torch.set_autocast_enabled(device, enabled)
                 torch.set_autocast_dtype(device, dtype)
+        if _modes() != self.modes:
+            for _ in range(_C._len_torch_function_stack()):
+                _C._pop_torch_function_stack()
+            for mode in self.modes:
+                _C._push_on_torch_function_stack(mode)
 
 
-def _autocast() -> tuple[tuple[str, bool, torch.dtype], ...]:
-    """Autocast of the processor and, where there is one, the accelerator."""
-    return tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _DEVICES)
+def _autocast() -> tuple[Any, ...]:
+    """Whether autocast keeps its casts, then device, on or off, and dtype for the processor and any accelerator."""
+    states = ((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _DEVICES)
+    return torch.is_autocast_cache_enabled(), *states
 
 
-_DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
+def _modes() -> list[Any]:
+    """The function modes in force, outermost first."""
+    return [_C._get_function_stack_at(at) for at in range(_C._len_torch_function_stack())]
 
 
-def cross(to: greenlet, mine: Side, theirs: Side, modes_kept: int) -> Any:
-    """Switch to `to`; come back with this side's thread state as it was.
-
-    Function modes pushed above the `modes_kept` that both sides share are taken along: they belong to this side.
-    """
+def cross(switch: Callable[[], Any], mine: Side, theirs: Side) -> Any:
+    """Leave for the other side by `switch()`; come back with this side's thread state as it was."""
     mine.note()
     guard = _C._InferenceMode(theirs.inference) if theirs.inference is not mine.inference else None
-    own_modes = [_C._pop_torch_function_stack() for _ in range(_C._len_torch_function_stack() - modes_kept)]
     if guard is not None:
         guard.__enter__()
     try:
-        return to.switch()
+        theirs.restore()
+        return switch()
     finally:
         if guard is not None:
             guard.__exit__(None, None, None)
-        for mode in reversed(own_modes):
-            _C._push_on_torch_function_stack(mode)
         mine.restore()

@@ -56,6 +56,18 @@ def input_size(run: Run, point: Computed, ids: Tensor) -> list[int]:
 
 
 @derived()
+def added(run: Run, point: Computed, first: Tensor, second: Tensor) -> Tensor:
+    """The sum of two values that the forward adds up on its own."""
+    return first + second
+
+
+@derived()
+def beyond(run: Run, point: Computed, part: Tensor, whole: Tensor) -> Tensor:
+    """What a whole has beyond one part of it, where the forward adds the rest on its own."""
+    return whole - part
+
+
+@derived()
 def next_token_probs(run: Run, point: Computed, logits: Tensor) -> Tensor:
     """Softmax of the logits at each row's last real token: `[batch, vocab_size]`, float32."""
     rows = torch.arange(len(logits), device=logits.device)

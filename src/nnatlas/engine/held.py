@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nnatlas import layouts
-from nnatlas.bind.points import Computed, Point
-from nnatlas.errors import AlreadyRan, AtlasError, LayoutError, ReadOnly
+from nnatlas.bind.points import INPUT, Computed, Point
+from nnatlas.errors import AlreadyRan, AtlasError, LayoutError, NeverReached, ReadOnly
+
+PRUNE_AT = 256
+"""Handed tensors to remember before those that nobody holds any more are forgotten."""
 
 
 def _version(tensor: Any) -> int | None:
@@ -21,17 +25,30 @@ def _version(tensor: Any) -> int | None:
 class Stop:
     """The forward, paused at one site, and the values handed out there."""
 
-    __slots__ = ("batch", "handed", "payload", "site")
+    __slots__ = (
+        "batch",
+        "handed",
+        "payload",
+        "retired",
+        "site",
+    )  # retired: replaced by another tensor at this very stop
 
     def __init__(self, site: Any, payload: Any, batch: int) -> None:
         self.site, self.payload, self.batch = site, payload, batch
         self.handed: dict[str, Handed] = {}
+        self.retired: list[Handed] = []
 
     def hand(self, point: Point) -> Any:
-        """The value of a point of this site; the same tensor each time."""
-        given = self.handed.get(point.name)
-        if given is None:
-            given = self.handed[point.name] = Handed(point, self.payload.get(point.item), self.batch)
+        """The value of a point of this site; the same tensor each time, unless what it was taken from was replaced."""
+        given, native = self.handed.get(point.name), self.payload.get(point.item)
+        if given is not None and given.native is native:
+            return given.value
+        if native is None and point.stage != INPUT:
+            raise NeverReached(f"{point.name}: {point.path or 'the model'} gives none in this call")
+        if given is not None:
+            given.settle(self.payload, self.batch)
+            self.retired.append(given)
+        given = self.handed[point.name] = Handed(point, self.payload.get(point.item), self.batch)
         return given.value
 
     def assign(self, point: Point, value: Any) -> None:
@@ -43,16 +60,31 @@ class Stop:
         given = self.handed.get(point.name)
         if given is not None and value is given.value:  # `value *= 2` assigns what it has just edited in place
             return
-        shape = (given.value if given is not None else point.codec.take(native, self.batch)).shape
-        fitted = _fitted(point, value, shape, native)
-        self.payload.set(point.item, point.codec.put(native, fitted, self.batch))
+        fitted = _fitted(point, value, self._shape(point, native), native)
+        for other in self.handed.values():  # earlier edits first: this one comes on top of them
+            if other.item == point.item:
+                other.settle(self.payload, self.batch)
+        native = self.payload.get(point.item)
+        with _ordinary(native):
+            self.payload.set(point.item, point.codec.put(native, fitted, self.batch))
+        if given is not None:
+            self.retired.append(given)
         self.handed[point.name] = Handed(point, self.payload.get(point.item), self.batch)
 
-    def settle(self) -> list[Handed]:
-        """Give the forward what was edited here; the tensors handed out, for the check against late edits."""
-        for given in self.handed.values():
-            given.settle(self.payload, self.batch)
-        return list(self.handed.values())
+    def _shape(self, point: Point, native: Tensor) -> torch.Size:
+        given = self.handed.get(point.name)
+        return (given.value if given is not None else point.codec.take(native, self.batch)).shape
+
+    def settle(self) -> bool:
+        """Give the forward what was edited here; whether anything was."""
+        return any([given.settle(self.payload, self.batch) for given in self.handed.values()])
+
+    def release(self) -> list[Handed]:
+        """Let go of the tensors; what is left is enough to notice late edits."""
+        given = [*self.handed.values(), *self.retired]
+        for one in given:
+            one.release()
+        return given
 
 
 class Handed:
@@ -60,59 +92,121 @@ class Handed:
 
     __slots__ = ("native", "point", "ref", "value", "version")
 
-    def __init__(self, point: Point, native: Any, batch: int) -> None:
-        self.point, self.native = point, native
-        self.value = point.codec.take(native, batch) if isinstance(native, Tensor) else native
+    def __init__(self, point: Point | Computed, native: Any, batch: int) -> None:
+        self.point, self.native, self.value = point, native, native
+        self.ref: weakref.ref[Tensor] | None = None
+        if isinstance(point, Point) and isinstance(native, Tensor):
+            self.value = point.codec.take(native, batch)
         self.version = _version(self.value)
 
     @classmethod
     def of_derived(cls, point: Computed, value: Tensor) -> Handed:
         """A derived tensor: nothing is written back, so any write into it is an error."""
-        given = cls.__new__(cls)
-        given.point, given.native, given.value, given.version, given.ref = (
-            point,
-            None,
-            None,
-            _version(value),
-            weakref.ref(value),
-        )
+        given = cls(point, value, 0)
+        given.release()
         return given
 
-    def edited(self, batch: int) -> bool:
+    @property
+    def item(self) -> Any:
+        """Which piece of the payload it was taken from."""
+        return self.point.item if isinstance(self.point, Point) else None
+
+    def settle(self, payload: Any, batch: int) -> bool:
+        """Write back what was edited since the last time, and keep gradients flowing through what asks for them."""
+        if not isinstance(self.value, Tensor):
+            return False
+        point, edited = self.point, self._edited(batch)
+        assert isinstance(point, Point)
+        if edited and point.read_only:
+            raise late_or_read_only(point)
+        if not point.codec.plain or self.native is not payload.get(point.item):
+            self._put_back(point, payload, batch, edited)
+        self.version = _version(self.value)
+        return edited
+
+    def _put_back(self, point: Point, payload: Any, batch: int, edited: bool) -> None:
+        codec, native = point.codec, payload.get(point.item)
+        with _ordinary(native):
+            if edited and not self._aliases(native):
+                payload.set(point.item, codec.put(native, self.value, batch))
+            elif self.value.requires_grad and not codec.plain and not edited and self._holds(native, batch):
+                payload.set(point.item, codec.rejoin(native, self.value, batch))
+
+    def _holds(self, native: Any, batch: int) -> bool:
+        """Whether the value still says what the forward goes on with, also where another edit has replaced the tensor."""
+        assert isinstance(self.point, Point)
+        return native is self.native or torch.equal(self.point.codec.take(native, batch), self.value)
+
+    def _edited(self, batch: int) -> bool:
         """Whether the body wrote into the value."""
         if self.version is not None:
-            return self.value._version != self.version
-        return isinstance(self.value, Tensor) and not torch.equal(self.value, self.point.codec.take(self.native, batch))
+            return bool(self.value._version != self.version)
+        assert isinstance(self.point, Point)
+        return not torch.equal(self.value, self.point.codec.take(self.native, batch))
 
-    def settle(self, payload: Any, batch: int) -> None:
-        codec, edited = self.point.codec, isinstance(self.value, Tensor) and self.edited(batch)
-        if edited and self.point.read_only:
-            raise late_or_read_only(self.point)
-        if not codec.plain and isinstance(self.value, Tensor):
-            if edited and not self._aliases():
-                payload.set(self.point.item, codec.put(self.native, self.value, batch))
-            elif self.value.requires_grad and payload.get(self.point.item) is self.native:
-                rejoin = codec.put if edited else codec.rejoin
-                payload.set(self.point.item, rejoin(self.native, self.value, batch))
-        self.version = _version(self.value)
+    def _aliases(self, native: Any) -> bool:
+        """Whether the value is a view of what the forward goes on with, so that a write in place has landed."""
+        if self.value.requires_grad or not isinstance(native, Tensor):
+            return False
+        return self.value.untyped_storage().data_ptr() == native.untyped_storage().data_ptr()
+
+    def release(self) -> None:
+        """Hold the tensor only weakly from now on."""
         self.ref = weakref.ref(self.value) if isinstance(self.value, Tensor) else None
         self.native = self.value = None
 
-    def _aliases(self) -> bool:
-        """Whether the value is a view of the native tensor, so that a write in place has landed."""
-        if self.value.requires_grad:
-            return False
-        return self.value.untyped_storage().data_ptr() == self.native.untyped_storage().data_ptr()
-
     @property
-    def alive(self) -> bool:
-        """Whether anybody still holds the tensor."""
-        return self.ref is not None and self.ref() is not None
+    def alive(self) -> Tensor | None:
+        """The tensor, if anybody still holds it."""
+        return None if self.ref is None else self.ref()
 
     def late(self) -> bool:
         """Whether the tensor was written into after the forward had gone on."""
-        tensor = self.ref() if self.ref is not None else None
+        tensor = self.alive
         return tensor is not None and self.version is not None and tensor._version != self.version
+
+
+class Past:
+    """Every tensor handed out where the forward no longer stands, as long as anybody holds it."""
+
+    __slots__ = ("_given", "_prune_at")
+
+    def __init__(self) -> None:
+        self._given: list[Handed] = []
+        self._prune_at = PRUNE_AT
+
+    def add(self, given: Handed) -> None:
+        self._given.append(given)
+
+    def settle(self, stop: Stop) -> None:
+        """Write back what was edited at a stop the forward is about to leave, and remember what was handed out there."""
+        edited = stop.settle()
+        if edited:
+            self._forgive(stop)
+        self._given += stop.release()
+        if len(self._given) > self._prune_at:
+            self._given = [given for given in self._given if given.alive is not None]
+            self._prune_at = max(PRUNE_AT, 2 * len(self._given))
+
+    def _forgive(self, stop: Stop) -> None:
+        """An edit that reaches the model may go through a tensor handed out before: one block's output is the next one's input."""
+        landed = {_storage(given.value) for given in stop.handed.values() if isinstance(given.value, Tensor)}
+        for given in (*self._given, *stop.retired):
+            tensor = given.value if given.value is not None else given.alive
+            if isinstance(tensor, Tensor) and _storage(tensor) in landed:
+                given.version = _version(tensor)
+
+    def refuse_late_edits(self) -> None:
+        for given in self._given:
+            if given.late():
+                raise late_edit(given.point)
+
+    def clear(self) -> None:
+        self._given = []
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def late_or_read_only(point: Point | Computed) -> ReadOnly:
@@ -145,3 +239,9 @@ def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor) -> Tens
             f"{point.name} is {list(shape)} in this run; {why}. To broadcast, write into it: model.{point.name}[:] = ..."
         )
     return value.to(device=native.device, dtype=native.dtype)
+
+
+def _ordinary(native: Any) -> AbstractContextManager[Any]:
+    """Out of the body's inference mode where the forward is not in one: it could not save such tensors for backward."""
+    inside = isinstance(native, Tensor) and native.is_inference()
+    return nullcontext() if inside or not torch.is_inference_mode_enabled() else torch.inference_mode(False)

@@ -9,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from greenlet import getcurrent
-
-from nnatlas.bind.points import Point
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import complaints
 from nnatlas.engine.run import Run
-from nnatlas.errors import AlreadyRan
-
-STEP_END = "step end"
 
 
 class Generation(Run):
@@ -25,7 +19,10 @@ class Generation(Run):
 
     def __init__(self, model: BoundModel, call: Callable[[], Any], decode: Callable[[Any], Any]) -> None:
         super().__init__(model, call)
-        self.step = 0
+        self.step, self._shown = (
+            0,
+            0,
+        )  # of the calls of the model: the running one, from 0; how many were shown to the body
         self._decode = decode
 
     def steps(self) -> Iterator[int]:
@@ -35,42 +32,27 @@ class Generation(Run):
         ...     for step in run.steps():
         ...         model.layers[9].layer_output[:, -1] += vector
         """
-        start = self.model.root.point("input_ids")
-        assert isinstance(start, Point)
-        step = 0
-        while self._next_step(start):
-            self.step = step
-            yield step
-            step += 1
+        while self._next_step():
+            yield self.step
 
-    def _next_step(self, start: Point) -> bool:
+    def _next_step(self) -> bool:
+        """Let the forward run to the start of the next call, unless it stands at the start of one not yet shown."""
         self._check_open()
-        if self._finished:
+        if self.finished:
             return False
-        self._leave_stop()
-        self._wanted = start.site
-        self._taps.wait(self, start)
-        self._resume()
-        self._taps.drop()
-        self._raise_failure()
-        self._stands, self._at = None, f"the start of step {self.step + 1}"
+        start = self.model.start
+        if self._stop is None or self._stop.site != start.site or self.calls == self._shown:
+            self._set_out(start)
+            self._resume()
+        self._shown, self.step = self.calls, self.calls - 1
         return self._stop is not None
 
-    def _wait_for(self, point: Point) -> None:
-        super()._wait_for(point)
-        if point.module is not self.model.module:
-            self._taps.keep(self.model.module.register_forward_hook(self._end_of_step).remove)
-
-    def _end_of_step(self, *_: Any) -> None:
-        if getcurrent() is self.forward and self._wanted is not None:
-            self._wanted, self._at = None, f"the end of step {self.step}"
-            self.reach(STEP_END, None)
-
-    def _missed(self, point: Point) -> Exception:
-        found = super()._missed(point)
-        if isinstance(found, AlreadyRan) or self._finished:
-            return found
-        return complaints.already_ran(point, self._at)
+    def where(self) -> str:
+        """Where the forward stands, in words; the end of a call is the end of a step."""
+        if self.finished or self.stands is None:
+            return super().where()
+        at = f"its end" if self.stands is self.model.ends[id(self.model.module)] else super().where()
+        return at if self.step < 1 else f"{at} (step {self.step})"
 
     @property
     def text(self) -> Any:

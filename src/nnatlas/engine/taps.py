@@ -1,8 +1,9 @@
 """Taps: hooks that are on a module only while something there is asked for, and off again at once after.
 
 PyTorch decides at the start of a module's call whether it will look at hooks at all, so a module that is already running
-never sees one added now.  Therefore asking for a place also gives every module above it a no-op hook (it is *armed*) until
-the run ends; whatever is running while the body waits is then either armed or the tapped module itself.
+never sees one added now.  Therefore asking for a place also gives every module above it a hook of its own (it is *armed*)
+until the run ends; whatever is running while the body waits is then either armed or the tapped module itself.  On most
+modules that hook does nothing; on a block and on the whole model it notices that a wait is in vain.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from greenlet import getcurrent
 from torch import nn
 
 from nnatlas.bind.points import INPUT, OUTPUT, Point
+from nnatlas.bind.tree import BoundModel
 from nnatlas.engine.payloads import Call, Result, forward_of
 from nnatlas.errors import InputError
 
@@ -25,50 +27,43 @@ INSTALLERS: dict[str, Callable[[Run, Point], Remover]] = {}
 """Stage -> how to put a tap there; each returns what takes it off.  `interior` adds its own stages."""
 PREPARE: list[Callable[[Run, Point], None]] = []
 """What else must be in place before a point is waited for (`interior` adds its own)."""
-
-
-def _armed(module: nn.Module, args: Any) -> None:
-    """The no-op hook that keeps a running module's later hooks alive."""
+PROGRESS: dict[str, Callable[[Run, Point], bool]] = {}
+"""Stage -> whether the call that is running is certainly past a point of that stage (`interior` adds its own)."""
 
 
 class Taps:
     """The hooks of one run: armed modules, and the taps waiting to fire."""
 
-    __slots__ = ("_armed", "_arms", "_note_call", "_root", "_waiting")
+    __slots__ = ("_armed", "_kept", "_model", "_waiting")
 
-    def __init__(self, root: nn.Module, note_call: Callable[..., None]) -> None:
-        self._root, self._note_call = root, note_call
+    def __init__(self, model: BoundModel) -> None:
+        self._model = model
         self._armed: set[int] = set()
-        self._arms: list[Remover] = []
+        self._kept: list[Remover] = []
         self._waiting: list[Remover] = []
 
-    def arm(self, modules: tuple[nn.Module, ...]) -> None:
-        for module in modules:
-            if id(module) not in self._armed:
-                _refuse_compiled(module)
-                self._armed.add(id(module))
-                self._arms.append(self._arm(module))
-
-    def _arm(self, module: nn.Module) -> Remover:
-        """The root's arm also notes each call's inputs."""
-        if module is self._root:
-            return module.register_forward_pre_hook(self._note_call, with_kwargs=True).remove
-        return module.register_forward_pre_hook(_armed).remove
-
     def wait(self, run: Run, point: Point) -> None:
-        """Put the tap of a point, until it fires or `drop` is called."""
-        self.arm(point.above or (point.module,))
+        """Put the tap of a point, until `drop` is called."""
+        for module in point.armed:
+            if id(module) not in self._armed:
+                self._arm(run, module)
+        _refuse_compiled(point.module)
         for prepare in PREPARE:
             prepare(run, point)
         self._waiting.append(INSTALLERS[point.stage](run, point))
 
-    def keep(self, remover: Remover) -> None:
-        """Take something off together with the taps that are waiting."""
-        self._waiting.append(remover)
+    def _arm(self, run: Run, module: nn.Module) -> None:
+        _refuse_compiled(module)
+        self._armed.add(id(module))
+        end = self._model.ends.get(id(module))
+        hook = _armed if end is None else _ending(run, end)
+        self._kept.append(module.register_forward_hook(hook).remove)
+        if module is self._model.module:
+            self._kept.append(module.register_forward_pre_hook(_calling(run), with_kwargs=True).remove)
 
-    def keep_on(self, remover: Remover) -> None:
+    def keep(self, remover: Remover) -> None:
         """Take something off when the run ends."""
-        self._arms.append(remover)
+        self._kept.append(remover)
 
     def drop(self) -> None:
         """Take off the taps that are waiting, fired or not."""
@@ -79,29 +74,63 @@ class Taps:
     def clear(self) -> None:
         """Take off everything: afterwards the model carries no hook of this run."""
         self.drop()
-        for remove in self._arms:
+        kept, self._kept, self._armed = self._kept, [], set()
+        for remove in reversed(kept):
             remove()
-        self._arms, self._armed = [], set()
+
+
+def armed_with(module: nn.Module, above: tuple[nn.Module, ...], stage: str) -> tuple[nn.Module, ...]:
+    """The modules that a point arms: those above its module, and the module itself where the stop is inside its call."""
+    return above if above and stage in (INPUT, OUTPUT) else (*above, module)
+
+
+def _armed(module: nn.Module, args: Any, output: Any) -> None:
+    """The no-op hook that keeps a running module's later hooks alive."""
+
+
+def _calling(run: Run) -> Callable[..., None]:
+    """Notes every call of the whole model."""
+
+    def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if getcurrent() is run.forward:
+            run.calls += 1
+            run.note_call(args, kwargs)
+
+    return note
+
+
+def _ending(run: Run, end: Point) -> Callable[..., Any]:
+    """Stops at the end of a block or of the model if what the body waits for did not come in it."""
+
+    def stop_in_vain(_: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        if getcurrent() is not run.forward or not run.misses(end):
+            return None
+        result = Result(output)
+        run.reach(end.site, result, end)
+        return result.output if result.changed else None
+
+    return stop_in_vain
 
 
 def _refuse_compiled(module: nn.Module) -> None:
-    if getattr(module, "_compiled_call_impl", None) is not None:
+    forward = module.__dict__.get("forward")
+    if module._compiled_call_impl is not None or hasattr(forward, "_torchdynamo_orig_callable"):
         raise InputError(
-            f"{type(module).__name__} is compiled: its hooks are not looked at. Trace the model before compiling it."
+            f"{type(module).__name__} is compiled: hooks inside are not looked at. Trace the model before compiling it."
         )
 
 
 def _tap_input(run: Run, point: Point) -> Remover:
-    site, module = point.site, point.module
+    site = point.site
 
-    def stop_before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def stop_before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if getcurrent() is not run.forward or not run.wants(site):
             return None
         call = Call(args, kwargs, forward_of(module))
         run.reach(site, call)
         return (call.args, call.kwargs) if call.changed else None
 
-    return module.register_forward_pre_hook(stop_before, with_kwargs=True).remove
+    return point.module.register_forward_pre_hook(stop_before, with_kwargs=True).remove
 
 
 def _tap_output(run: Run, point: Point) -> Remover:
@@ -119,3 +148,5 @@ def _tap_output(run: Run, point: Point) -> Remover:
 
 INSTALLERS[INPUT] = _tap_input
 INSTALLERS[OUTPUT] = _tap_output
+
+__all__ = ["INSTALLERS", "PREPARE", "PROGRESS", "Remover", "Taps"]

@@ -21,7 +21,7 @@ from nnatlas.bind.functions import CallItem, namespace
 from nnatlas.bind.points import CALL, Point
 from nnatlas.engine.payloads import Call, Result
 from nnatlas.engine.run import Run
-from nnatlas.engine.taps import INSTALLERS, PREPARE, Remover
+from nnatlas.engine.taps import INSTALLERS, PREPARE, PROGRESS, Remover
 from nnatlas.errors import ReadOnly, Unavailable
 
 
@@ -37,7 +37,7 @@ class Calling:
         """What `item` says of this function; zeros where it passes none and the place says so."""
         way = item.way(self.name)
         if way.side == "nothing":
-            return self._zeros(item, expanded=True)
+            return self._zeros(item)
         found = self._output(way.item) if way.side == "out" else self.call.get(way.item)
         if found is None and item.blank is not None:
             found = self._zeros(item)
@@ -61,12 +61,10 @@ class Calling:
         assert self.result is not None
         return None if item and isinstance(self.result.output, Tensor) else self.result.get(item)
 
-    def _zeros(self, item: CallItem, expanded: bool = False) -> Tensor:
-        """Zeros of the item's size, or one zero seen at that size, which torch refuses to write into."""
+    def _zeros(self, item: CallItem) -> Tensor:
+        """Zeros of the item's size, for as many rows as the call has."""
         like = next(arg for arg in (*self.call.args, *self.call.kwargs.values()) if isinstance(arg, Tensor))
-        shape = (len(like), *(item.blank or ()))
-        zero = torch.zeros((), dtype=torch.float32, device=like.device)
-        return zero.expand(shape) if expanded else zero.new_zeros(shape)
+        return torch.zeros(len(like), *(item.blank or ()), device=like.device)
 
 
 class Dispatcher:
@@ -181,5 +179,14 @@ def _stop(run: Run, point: Point, payload: Calling) -> None:
         run.reach(point.site, payload)
 
 
+def _progress(run: Run, point: Point) -> bool:
+    """Whether the watched forward that is running has begun this point's call already."""
+    span = run.watches.get(-id(point.module))
+    if span is None or not span.on or point.item.stop != "in":
+        return False
+    return any(span.counts[name] > way.index for way in point.item.ways for name in way.functions)
+
+
 PREPARE.append(_prepare)
 INSTALLERS[CALL] = _install
+PROGRESS[CALL] = _progress

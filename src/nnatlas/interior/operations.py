@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from nnatlas.bind.points import OPERATION, Point
 from nnatlas.engine.payloads import Call, Result
 from nnatlas.engine.run import Run
-from nnatlas.engine.taps import INSTALLERS, PREPARE, Remover
+from nnatlas.engine.taps import INSTALLERS, PREPARE, PROGRESS, Remover
 from nnatlas.interior.watching import Watch
 
 PARTS = {"matmul", "softmax", "dropout"}
@@ -79,6 +79,15 @@ def _install(run: Run, point: Point) -> Remover:
     return when(operation.function, operation.index, stop)
 
 
+def _progress(run: Run, point: Point) -> bool:
+    """Whether the watched forward that is running has made this point's call already."""
+    span, operation = run.watches.get(id(point.module)), point.operation
+    if span is None or operation is None or not span.on:
+        return False
+    calls = span.watch.begun if operation.side == "in" else span.watch.done
+    return bool(calls[operation.function] > operation.index)
+
+
 class _Span:
     """Keeps a watch on from the start of a module's call to its end."""
 
@@ -101,9 +110,11 @@ class _Span:
             self.watch.__exit__(None, None, None)
 
     def close(self) -> None:
+        self.on = False
         for hook in self.hooks:
             hook.remove()
 
 
 PREPARE.append(_prepare)
 INSTALLERS[OPERATION] = _install
+PROGRESS[OPERATION] = _progress

@@ -62,16 +62,23 @@ def delta_states(
 
 @derived()
 def outer_states(
-    run: Run, point: Computed, state: Tensor, first: Tensor, second: Tensor, decays: Tensor, betas: Tensor
+    run: Run, point: Computed, state: Tensor, first: Tensor, second: Tensor, decays: Tensor, betas: Tensor | None = None
 ) -> Tensor:
-    """States of `S = a S + b first second'`: state space models, linear attention with a decay, the mLSTM's memory."""
+    """States of `S = a S + b first second'`: state space models, linear attention with a decay (b is 1 where not given)."""
     heads = max(first.shape[2], second.shape[2])
     first, second = _as_many_heads(first, heads), _as_many_heads(second, heads)
+    first = first if betas is None else first * _spread(betas, first)
 
-    def step(state: Tensor, first: Tensor, second: Tensor, decay: Tensor, beta: Tensor) -> Tensor:
-        return state * _spread(decay, state) + (_spread(beta, first) * first)[..., None] * second[..., None, :]
+    def step(state: Tensor, first: Tensor, second: Tensor, decay: Tensor) -> Tensor:
+        return state * _spread(decay, state) + first[..., None] * second[..., None, :]
 
-    return _scan(state, step, first, second, decays, betas)
+    return _scan(state, step, first, second, decays)
+
+
+@derived()
+def memory_states(run: Run, point: Computed, state: Tensor, *sequences: Tensor) -> Tensor:
+    """The mLSTM's matrix memory after every token: `outer_states` of sequences `[batch, num_heads, seq, ...]`."""
+    return outer_states(run, point, state, *(sequence.transpose(1, 2) for sequence in sequences))
 
 
 @derived()
@@ -119,12 +126,6 @@ def steady_decays(run: Run, point: Computed, values: Tensor) -> Tensor:
 def channel_decays(run: Run, point: Computed, values: Tensor) -> Tensor:
     """Decays that depend on the channel alone, `exp(-exp(time_decay))`, written out for every token."""
     return torch.exp(-point.host.module.time_decay.float().exp()).expand_as(values)
-
-
-@derived()
-def full_strength(run: Run, point: Computed, values: Tensor) -> Tensor:
-    """Ones: every token is written with its full weight."""
-    return torch.ones(values.shape[:3], device=values.device)
 
 
 @derived()

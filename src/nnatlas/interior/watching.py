@@ -26,7 +26,8 @@ class Watch(TorchFunctionMode):
 
     def __init__(self, run: Run, counted: Iterable[str]) -> None:
         super().__init__()
-        self._run, self._counts, self._counted = run, Counter[str](), frozenset(counted)
+        self._run, self._counted = run, frozenset(counted)
+        self.begun, self.done = Counter[str](), Counter[str]()
         self._before: dict[tuple[str, int], list[Before]] = {}
         self._after: dict[tuple[str, int], list[After]] = {}
 
@@ -44,19 +45,21 @@ class Watch(TorchFunctionMode):
         name = _SAME.get(name, name)
         if getcurrent() is not self._run.forward or name not in self._counted:
             return function(*args, **kwargs)
-        key = (name, self._counts[name])
-        self._counts[name] += 1
+        key = (name, self.begun[name])
+        self.begun[name] += 1
         call = Call(args, kwargs)
         for then in tuple(self._before.get(key, ())):
             then(call)
         result = Result(function(*call.args, **call.kwargs))
+        self.done[name] += 1
         for finish in tuple(self._after.get(key, ())):
             finish(result)
         return result.output
 
     def restart(self) -> None:
         """Count from nought again: a new call of what is watched has begun."""
-        self._counts.clear()
+        self.begun.clear()
+        self.done.clear()
 
 
 def _added(callbacks: list[Any], then: Any) -> Callable[[], None]:

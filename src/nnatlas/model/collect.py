@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import fnmatch
-import threading
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from nnatlas.bind.points import Computed, Point
 from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.engine import complaints
+from nnatlas.engine.crossing import Side
 from nnatlas.engine.derived import DERIVED
 from nnatlas.engine.held import Handed
 from nnatlas.engine.run import Run
@@ -136,23 +136,28 @@ class Gathering(Run):
 
     def run_forward(self, call: Any) -> None:
         complaints.refuse_checkpointing(self.model.module)
-        self.forward, self._thread = getcurrent(), threading.get_ident()
+        self.forward, side = getcurrent(), Side()
         try:
             for points in self._by_site.values():
                 self._taps.wait(self, points[0])
             with contextlib.suppress(_Enough):
                 call()
         finally:
+            self.forward = None
             self._taps.clear()
             self.watches.clear()
+            side.restore()  # a forward that ends early may leave function modes behind
         for site in self.wanted:
             raise complaints.never_reached(self._by_site[site][0], "its end")
+
+    def misses(self, end: Point) -> bool:
+        return False
 
     def wants(self, site: Hashable) -> bool:
         after = self._by_site[site][0].after if site in self.wanted else None
         return site in self.wanted and (after is None or after.site not in self.wanted)
 
-    def reach(self, site: Hashable, payload: Any) -> None:
+    def reach(self, site: Hashable, payload: Any, at: Point | None = None) -> None:
         for point in self._by_site[site]:
             self._values[point.name] = Handed(point, payload.get(point.item), self.rows).value
         self.wanted.discard(site)

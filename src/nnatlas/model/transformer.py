@@ -48,7 +48,10 @@ class TracedRun(Node):
         return super().__getattr__(name)
 
     def __repr__(self) -> str:
-        return f"<{'open' if self._run._open else 'closed'} run on {type(self._module).__name__}; use it as `with ... as run:`>"
+        return f"<run on {type(self._module).__name__}, {self._run.state}>"
+
+    def __rich__(self) -> str:
+        return repr(self)
 
 
 class StandardizedTransformer(Node):
