@@ -13,14 +13,14 @@ from nnatlas.places import absent
 
 NO_NORM = "no module plays this role in this family"
 PARALLEL = "a parallel block: attention and MLP read the same stream, so there is none between them"
-POST_NORM_ATTENTION = "a post-norm block: the attention reads the residual stream itself, layer_input"
-POST_NORM_MLP = "a post-norm block: the MLP reads the residual stream itself, layer_mid"
+POST_NORM_ATTENTION = "norms come after the sublayers here: what the attention reads is layer_input as it is"
+POST_NORM_MLP = "norms come after the sublayers here: what the MLP reads is layer_mid as it is"
 DENSE = "a dense MLP: it has no router and no experts"
 NO_LATENT = "keys and values are projected directly, not expanded from a latent"
 NO_GATE = "the heads' outputs are not gated"
 NO_INDEXER = "no sparse indexer: every query may attend to the whole of its mask"
 NO_MIXER = "this block mixes tokens by attention: see self_attn"
-GATED_SHARED = "the shared expert's output is gated in the mixture's own arithmetic: it is mlp_output - routed_output"
+SHARED_KEYS = "this block takes the keys and values of an earlier one"
 NO_SHARED = "this mixture has no shared experts"
 IN_EXPERTS = "a mixture of experts: each expert has its own neurons, see expert_neurons(e)"
 NO_ACT_MODULE = "the activation is a plain function call inside the MLP, not a module"
@@ -44,6 +44,51 @@ AS_CALLED: dict[str, Any] = dict(
     unrotated_keys="self_attn calls apply_rotary_pos_emb > in.k",
 )
 """Queries and keys that are no module's output just before the rotary: what the rotary is called with."""
+
+NO_ROTARY: dict[str, Any] = dict(
+    unrotated_queries="same as attention_queries",
+    unrotated_keys="same as attention_keys",
+)
+"""Positions come in elsewhere: there is no rotary."""
+GATED_HEADS: dict[str, Any] = dict(
+    attention_gate="self_attn.gate_proj > out : batch seq (num_heads head_dim) through sigmoid as batch seq num_heads head_dim"
+)
+"""Every dimension of the heads' outputs is gated by the sigmoid of a projection of what the attention read."""
+SINK_GATE: dict[str, Any] = dict(
+    attention_head_outputs="self_attn ~ matmul[1] > out : batch num_heads seq head_dim",
+    attention_gate="self_attn ~ sigmoid[0] > out as batch num_heads seq",
+)
+"""A learned sink per head that takes its share after the mixing, as a gate."""
+GPT2_STACK: dict[str, Any] = dict(
+    base="transformer",
+    layers="base.h",
+    embed_tokens="base.wte",
+    norm="base.ln_f",
+    self_attn="attn",
+    attention_norm="ln_1",
+)
+"""The stack under GPT-2's names."""
+GRANITE: dict[str, Any] = dict(
+    attention_output="self_attn > out * residual_multiplier",
+    mlp_output="mlp > out * residual_multiplier",
+)
+"""What each sublayer adds is weighed by a constant."""
+GLM4_NORMS: dict[str, Any] = dict(
+    mlp_norm="post_attention_layernorm",
+    attention_post_norm="post_self_attn_layernorm",
+    mlp_post_norm="post_mlp_layernorm",
+)
+"""Sandwich norms under GLM's names."""
+GEMMA4: dict[str, Any] = dict(
+    readout="norm | lm_head | maybe cap final_logit_softcapping",
+    identity="layer_input + attention_output + mlp_output = layer_output / block.layer_scalar",
+    k_norm=("k_norm", absent(SHARED_KEYS)),
+    unrotated_keys=("k_norm > out : batch seq num_kv_heads qk_head_dim", absent(SHARED_KEYS)),
+)
+"""A factor on the whole stream at the end of each block; keys and values that later blocks take from earlier ones."""
+GEMMA4_PER_LAYER = (
+    "layer_input + attention_output + mlp_output + post_per_layer_input_norm > out = layer_output / block.layer_scalar"
+)
 
 SPARSE = kind(
     "sparse",
@@ -172,17 +217,10 @@ PARALLEL_ONE_NORM = LLAMA.but(
 
 GPT2 = LLAMA.but(
     name="gpt2",
-    base="transformer",
-    layers="base.h",
-    embed_tokens="base.wte",
-    norm="base.ln_f",
-    self_attn="attn",
-    attention_norm="ln_1",
+    **GPT2_STACK,
+    **NO_ROTARY,
     mlp_norm="ln_2",
     o_proj="c_proj",
     up_proj="c_fc",
     down_proj="c_proj",
-    act_fn="act",
-    unrotated_queries="same as attention_queries",
-    unrotated_keys="same as attention_keys",
 )

@@ -2,4 +2,6 @@
 
 from nnatlas.families._shapes import PARALLEL_ONE_NORM
 
-FAMILY = PARALLEL_ONE_NORM.but(readout="norm | lm_head | * logit_scale")
+FAMILY = PARALLEL_ONE_NORM.but(
+    readout="norm | lm_head | * logit_scale",
+)

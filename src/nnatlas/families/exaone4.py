@@ -1,5 +1,8 @@
-"""EXAONE 4.0: norms sit on what attention and MLP write; full-attention blocks among sliding ones apply no rotary."""
+"""EXAONE 4: norms sit on what attention and MLP write; full-attention blocks among sliding ones apply no rotary."""
 
-from nnatlas.families._shapes import POST_NORM
+from nnatlas.families._shapes import HEADS_FIRST, POST_NORM
 
-FAMILY = POST_NORM.but()
+FAMILY = POST_NORM.but(
+    covers="exaone4 exaone4_5",
+    **HEADS_FIRST,
+)

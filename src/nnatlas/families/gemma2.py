@@ -2,4 +2,6 @@
 
 from nnatlas.families._shapes import SANDWICH
 
-FAMILY = SANDWICH.but(readout="norm | lm_head | cap final_logit_softcapping")
+FAMILY = SANDWICH.but(
+    readout="norm | lm_head | maybe cap final_logit_softcapping",
+)

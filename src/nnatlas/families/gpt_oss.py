@@ -1,4 +1,4 @@
-"""gpt-oss: Llama's block with a learned sink beside the scores of every head, and a mixture of experts on every block."""
+"""gpt-oss: a learned sink beside the scores of every head, and a mixture of experts on every block."""
 
 from nnatlas.families._shapes import LLAMA
 

@@ -1,9 +1,9 @@
-"""Granite: Llama's block with four constants: on the embedding, on what each sublayer adds, on the scores and on the logits."""
+"""Granite: Llama blocks with four constants: on the embedding, on what each sublayer adds, on the scores and on the logits."""
 
-from nnatlas.families._shapes import LLAMA
+from nnatlas.families._shapes import GRANITE, LLAMA
 
 FAMILY = LLAMA.but(
-    attention_output="self_attn > out * residual_multiplier",
-    mlp_output="mlp > out * residual_multiplier",
+    covers="granite granite4_vision granite_docling",
+    **GRANITE,
     readout="norm | lm_head | / logits_scaling",
 )

@@ -1,8 +1,8 @@
-"""OLMo 2: norms sit on what attention and MLP write, none before them; queries and keys are normed across all heads at once."""
+"""OLMo 2, OLMo 3 and FlexOlmo: norms sit on what attention and MLP write; queries and keys are normed across all heads at once."""
 
-from nnatlas.families._shapes import POST_NORM
+from nnatlas.families._shapes import ALL_HEADS, POST_NORM
 
 FAMILY = POST_NORM.but(
-    unrotated_queries="q_norm > out : batch seq (num_heads qk_head_dim)",
-    unrotated_keys="k_norm > out : batch seq (num_kv_heads qk_head_dim)",
+    covers="olmo2 olmo3 flex_olmo",
+    **ALL_HEADS,
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nnatlas.bind.cells import _find, scale_of
+from nnatlas.bind.sizes import setting
 from nnatlas.bind.tree import BoundModel
 from nnatlas.errors import RowDoesNotFit
 from nnatlas.places import Absent, Factor
@@ -20,17 +23,28 @@ def project(model: BoundModel, hidden: Tensor) -> Tensor:
 
 
 def _apply(model: BoundModel, stage: str, tensor: Tensor) -> Tensor:
-    """One stage: a module, `maybe` a module, `* f`, `/ f`, or `cap f` (f·tanh(x/f))."""
-    word, _, rest = stage.partition(" ")
-    if word in ("*", "/"):
-        scale = scale_of(model.root, Factor(rest, word == "/"))()
-        return tensor / scale if word == "/" else tensor * scale
-    if word == "cap":
-        cap = scale_of(model.root, Factor(rest))()
-        return torch.tanh(tensor / cap) * cap
-    found = _find(model.root, rest if word == "maybe" else stage)
+    """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)) or `keep f` (the first f entries of the vocabulary).
+
+    With `maybe` in front it is left out where the model has no such module, or its config leaves the field open.
+    """
+    maybe = stage.startswith("maybe ")
+    stage = stage.removeprefix("maybe ")
+    word, _, field = stage.partition(" ")
+    if field:
+        absent = maybe and setting(model.config, field) is None
+        return tensor if absent else NUMERIC[word](tensor, scale_of(model.root, Factor(field))())
+    found = _find(model.root, stage)
     if isinstance(found, Absent):
-        if word == "maybe":
+        if maybe:
             return tensor
         raise RowDoesNotFit(f"families/{model.family.name}.py, readout {stage!r}: {found.reason}")
     return found[0](tensor)
+
+
+NUMERIC: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "*": lambda tensor, factor: tensor * factor,
+    "/": lambda tensor, divisor: tensor / divisor,
+    "cap": lambda tensor, bound: torch.tanh(tensor / bound) * bound,
+    "keep": lambda tensor, count: tensor[..., : int(count)],
+}
+"""What a readout may do with a number that the config states."""

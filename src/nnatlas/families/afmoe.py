@@ -1,0 +1,10 @@
+"""AFMoE (Trinity): sandwich norms, gated heads, a rotary on the sliding blocks only, and experts chosen by sigmoid scores with a shared one."""
+
+from nnatlas.families._shapes import GATED_HEADS, SANDWICH
+
+FAMILY = SANDWICH.but(
+    **GATED_HEADS,
+    mlp_norm="pre_mlp_layernorm",
+    mlp_post_norm="post_mlp_layernorm",
+    passes="block.mlp.expert_bias",
+)

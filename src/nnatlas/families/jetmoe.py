@@ -1,0 +1,26 @@
+"""JetMoE: the attention is a mixture too: each chosen expert has its own queries and output projection over shared keys and values."""
+
+from nnatlas.families._shapes import AS_CALLED, LLAMA, absent, kind
+
+_PER_EXPERT = "every attention expert has an output projection of its own"
+
+FAMILY = LLAMA.but(
+    **AS_CALLED,
+    self_attn="self_attention",
+    o_proj=absent(_PER_EXPERT),
+    attention_premix=absent(_PER_EXPERT),
+    attention_head_contributions=absent(_PER_EXPERT),
+    kinds=(
+        kind(
+            "sparse",
+            "has mlp.router",
+            experts="input_linear",
+            router_logits="router ~ linear[0] > out : (batch seq) num_experts",
+            expert_indices="router ~ topk[0] > out[1] : (batch seq) top_k",
+            expert_weights="router ~ softmax[0] > out : (batch seq) top_k",
+            expert_neurons="sorted_expert_neurons(router)",
+            routed_output="same as mlp_output",
+        ),
+    ),
+    notes={"routed_output": "with the bias that the mixture adds at its end"},
+)

@@ -1,0 +1,34 @@
+"""Llama 4: full blocks without a rotary among chunked ones, heads normed after the rotary, and one expert per token beside a shared one."""
+
+from nnatlas.families._shapes import LLAMA, absent, kind
+
+_SUMMED = "every expert runs on every token, and the sum over experts is added to the shared expert's output in place"
+
+FAMILY = LLAMA.but(
+    covers="llama4 llama4_text",
+    mlp="feed_forward",
+    q_norm=("qk_norm", absent("no query norm")),
+    k_norm=("qk_norm", absent("no key norm")),
+    unrotated_queries="q_proj > out : batch seq (num_heads qk_head_dim)",
+    unrotated_keys="k_proj > out : batch seq (num_kv_heads qk_head_dim)",
+    kinds=(
+        kind(
+            "sparse",
+            "has feed_forward.experts",
+            expert_indices="router ~ topk[0] > out[1] : (batch seq) top_k",
+            expert_weights="router ~ topk[0] > out[0] : (batch seq) top_k through sigmoid",
+            expert_neurons="batched_expert_neurons(expert_indices)",
+            routed_output=absent(_SUMMED),
+        ),
+    ),
+    notes={
+        "expert_weights": "they weigh what the expert reads, not what it writes",
+        "unrotated_queries": "before any norm: here the norm comes after the rotary",
+        "unrotated_keys": "before any norm: here the norm comes after the rotary",
+    },
+    breaks={
+        "chain unrotated_queries": "queries are normed after the rotary, or scaled by position where there is none",
+        "chain unrotated_keys": "keys are normed after the rotary",
+    },
+    tiny={"*.moe_layers": [1, 3]},
+)

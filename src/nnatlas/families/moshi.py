@@ -1,0 +1,11 @@
+"""Moshi: the text model of a speech dialogue system; its projections are wrapped, and its MLP gates with half of one fused projection."""
+
+from nnatlas.families._shapes import LLAMA
+
+FAMILY = LLAMA.but(
+    q_proj="q_proj.linear",
+    k_proj="k_proj.linear",
+    v_proj="v_proj.linear",
+    o_proj="o_proj.linear",
+    down_proj="fc2",
+)

@@ -1,0 +1,66 @@
+"""Zamba: Mamba mixers with heads; in some blocks a shared transformer first adds to what the mixer reads, not to the stream."""
+
+from nnatlas.families._mixers import MAMBA, MAMBA_NOTES, NO_ATTENTION, SINGLE
+from nnatlas.families._shapes import absent, kind
+
+_ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
+_BATCH = "num_heads batch"
+_HEADS = "batch seq num_heads value_head_dim"
+_STATE = "batch num_heads value_head_dim state_size"
+_SELECTION = f"linear_attn ~ matmul[0] > out : {_BATCH} (time_step_rank | state_size | state_size) seq"
+_MAMBA = MAMBA | dict(
+    attention_queries=f"{_SELECTION} -> 2 as batch seq num_heads state_size",
+    attention_keys=f"{_SELECTION} -> 1 as batch seq num_heads state_size",
+    attention_values=f"linear_attn ~ matmul[0] > in[1] : {_BATCH} value_head_dim seq as {_HEADS} shared",
+    time_steps=f"linear_attn ~ matmul[1] > out : {_BATCH} value_head_dim seq as {_HEADS}",
+    decays="step_decays(betas) as batch seq num_heads value_head_dim state_size",
+    betas=f"step_sizes(time_steps, attention_values) as {_HEADS}",
+    state_input=f"recurrent_state(linear_attn > in.cache) as {_STATE}",
+    state_output=f"recurrent_state(linear_attn > after.cache) as {_STATE}",
+    states="outer_states(state_input, attention_values, attention_keys, decays, betas)"
+    " as batch seq num_heads value_head_dim state_size",
+    attention_gate="linear_attn.in_proj > out : batch seq (channels 2) -> 1 as batch seq channels",
+)
+
+FAMILY = SINGLE.but(
+    base="model",
+    embed_tokens="base.embed_tokens",
+    norm="base.final_layernorm",
+    self_attn=absent(NO_ATTENTION),
+    attention_norm="input_layernorm",
+    linear_attn={"path": "mamba", **_MAMBA},
+    identity="layer_input + linear_attn.attention_output = layer_output",
+    unrotated_queries="same as attention_queries",
+    unrotated_keys="same as attention_keys",
+    kinds=(
+        kind(
+            "hybrid",
+            "has shared_transf",
+            linear_attn={"path": "mamba_decoder.mamba"},
+            attention_norm="mamba_decoder.input_layernorm",
+            self_attn="shared_transf.self_attn",
+            attention_output=absent(_ASIDE),
+            attention_head_contributions=absent(_ASIDE),
+            mlp="shared_transf.feed_forward",
+            mlp_input="mlp > in",
+            mlp_output=absent(_ASIDE),
+            mlp_norm_output=absent("the shared MLP reads the shared attention's output, normed, not the stream"),
+            layer_mid=absent(_ASIDE),
+        ),
+    ),
+    notes=MAMBA_NOTES
+    | {
+        "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
+        "unrotated_queries": "no rotary is applied",
+        "unrotated_keys": "no rotary is applied",
+        "mlp_input": "the normed output of the shared attention",
+    },
+    tiny={
+        "layers_block_type": ["linear_attention", "linear_attention", "hybrid", "linear_attention", "hybrid", "linear_attention"],
+        "num_hidden_layers": 6,
+        "attention_hidden_size": 128,
+        "attention_head_dim": 32,
+        "num_key_value_heads": 4,
+        "n_mamba_heads": 2,
+    },
+)
