@@ -41,7 +41,7 @@ _DERIVED = "it is computed from other values for you; edit those"
 # host | name | layout | what it is | why it is read only
 _TABLE = f"""
 model | input_ids | Tokens | the token ids the model was called with; an edit before the forward starts reaches it
-model | attention_mask | Tokens | the mask the model was called with; zeros are padding
+model | attention_mask | Tokens | the padding mask of the call: 1 for real tokens, 0 for padding
 model | input_size | Scalar | [batch, seq] of this call | it is the shape of the input, not a tensor
 model | token_embeddings | Residual | the embedding module's output; the first block's layer_input may be scaled, normed or positioned
 model | final_norm_output | Residual | the residual stream after the final norm
@@ -102,6 +102,10 @@ def _parse(table: str) -> dict[str, Value]:
 
 VALUES: Final = _parse(_TABLE)
 """Every value by its key, in the order in which a plain forward computes them."""
+
+
+CACHED: Final = frozenset({"self_attn.attention_keys", "self_attn.attention_values"})
+"""Values whose tensor the key/value cache may hold too: they are handed out as copies, or an edit would outlive its step."""
 
 
 def on_host(host: str) -> tuple[Value, ...]:

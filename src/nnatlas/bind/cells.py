@@ -15,7 +15,7 @@ from nnatlas.bind.points import ATTENTION, CALL, INPUT, OPERATION, OUTPUT, After
 from nnatlas.bind.sizes import setting
 from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.places import Absent, Attention, Calls, Derived, Factor, Operation, Place, Same, Side, parse
-from nnatlas.values import Value
+from nnatlas.values import CACHED, Value
 
 if TYPE_CHECKING:
     from nnatlas.bind.tree import BoundModel, Host
@@ -52,7 +52,7 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
         module=module,
         path=path,
         above=above(host.owner.module, path),
-        codec=_codec(host, found, layout),
+        codec=_codec(host, value, found, layout),
         block=host.index,
         block_module=None if host.index is None else host.owner.blocks[host.index].module,
         inside=path if host.index is None else path[len((host.block or host).path) + 1 :],
@@ -204,13 +204,13 @@ def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
     return {"stage": INPUT if source.side == "in" else OUTPUT, "item": item}
 
 
-def _codec(host: Host, place: Place, layout: layouts.Layout) -> Codec:
+def _codec(host: Host, value: Value, place: Place, layout: layouts.Layout) -> Codec:
     scales = tuple((scale_of(host, factor), factor.divides) for factor in place.factors)
     try:
         view = View(place.pattern, layout.axes, host.sizes) if place.pattern else None
     except RowDoesNotFit as fault:
         raise RowDoesNotFit(f"families/{host.owner.family.name}.py, {place.text!r} on {host!r}: {fault}") from None
-    return Codec(view, scales, place.through, place.copied, place.shared)
+    return Codec(view, scales, place.through, place.copied or value.key in CACHED, place.shared)
 
 
 def scale_of(host: Host, factor: Factor) -> Scale:

@@ -49,10 +49,10 @@ def derived(needs: Needs = _arguments) -> Callable[[Callable[..., Any]], Callabl
     return register
 
 
-@derived()
-def input_size(run: Run, point: Computed, ids: Tensor) -> list[int]:
-    """[batch, seq] of this call."""
-    return list(ids.shape)
+@derived(lambda point: [])
+def input_size(run: Run, point: Computed) -> list[int]:
+    """[batch, seq] of this call, at any time in it."""
+    return run.size
 
 
 @derived()

@@ -45,8 +45,10 @@ class Stop:
             return given.value
         if native is None and point.stage != INPUT:
             raise NeverReached(f"{point.name}: {point.path or 'the model'} gives none in this call")
+        for other in self.handed.values():  # what was written into a copy of the same tensor is to be seen here
+            if other.item == point.item and other.edited(self.batch):
+                other.settle(self.payload, self.batch)
         if given is not None:
-            given.settle(self.payload, self.batch)
             self.retired.append(given)
         given = self.handed[point.name] = Handed(point, self.payload.get(point.item), self.batch)
         return given.value
@@ -115,7 +117,7 @@ class Handed:
         """Write back what was edited since the last time, and keep gradients flowing through what asks for them."""
         if not isinstance(self.value, Tensor):
             return False
-        point, edited = self.point, self._edited(batch)
+        point, edited = self.point, self.edited(batch)
         assert isinstance(point, Point)
         if edited and point.read_only:
             raise late_or_read_only(point)
@@ -137,8 +139,10 @@ class Handed:
         assert isinstance(self.point, Point)
         return native is self.native or torch.equal(self.point.codec.take(native, batch), self.value)
 
-    def _edited(self, batch: int) -> bool:
+    def edited(self, batch: int) -> bool:
         """Whether the body wrote into the value."""
+        if not isinstance(self.value, Tensor):
+            return False
         if self.version is not None:
             return bool(self.value._version != self.version)
         assert isinstance(self.point, Point)

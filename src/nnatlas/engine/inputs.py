@@ -2,22 +2,23 @@
 
 Strings, lists of strings, ids (one dimension is one row), lists of id lists, batch dicts and chat messages are taken.
 Rows of unequal length are padded on the left, and positions are counted from each row's first real token, so that every
-row of a batch equals the prompt alone.
+row of a batch equals the prompt alone.  Tensors are copied: an edit in a run never writes into what was handed in.
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nnatlas.engine.keywords import BY_PRODUCTS, Keywords
 from nnatlas.errors import InputError
 
 Batch = dict[str, Any]
+_TAKEN = "a string, a list of strings, ids [seq] or [batch, seq], a batch dict, or chat messages"
 
 
 class Preparer:
@@ -25,140 +26,130 @@ class Preparer:
 
     def __init__(self, module: nn.Module, tokenizer: Any = None) -> None:
         self.module, self.tokenizer = module, tokenizer
-        self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self"}
+        self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
-    def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Sequence[str] = ()) -> Batch:
+    def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
         """The batch to call the model with; `also` names further keywords that belong to the call (generate's)."""
-        given = inputs if isinstance(inputs, Mapping) else {}
-        for_tokenizer, for_call = self._sort({k: v for k, v in keywords.items() if k not in given}, set(also))
-        batch = self._batch(inputs, for_tokenizer) | for_call
-        self._check_rows(batch)
-        return self._with_positions(batch) if "generation_config" not in also else batch
-
-    # -- keywords --------------------------------------------------------------------------------------------------
-
-    def _sort(self, keywords: Mapping[str, Any], also: set[str]) -> tuple[Batch, Batch]:
-        """Tokenizer keywords and forward keywords told apart; an unknown one is an error that names its neighbours."""
-        tokenizing = _tokenizer_keywords(self.tokenizer)
-        ours = (self._forward | also | _RUN_TIME) - {"kwargs", "args"}
-        for_tokenizer, for_call = {}, {}
-        for name, value in keywords.items():
-            if name in ours:
-                for_call[name] = value
-            elif name in tokenizing:
-                for_tokenizer[name] = value
-            else:
-                near = difflib.get_close_matches(name, sorted(ours | tokenizing), 3)
-                raise InputError(
-                    f"{name!r} is neither a keyword of {type(self.module).__name__}'s forward nor of the tokenizer"
-                    + (f"; near: {', '.join(near)}" if near else "")
-                )
-        return for_tokenizer, for_call
+        known = Keywords(type(self.module).__name__, self._forward | set(also), self.tokenizer)
+        for_tokenizer, for_call = known.sort(keywords)
+        if inputs is None and "input_ids" in for_call:
+            inputs, for_call = for_call, {}
+        batch = self._batch(inputs, for_tokenizer, known) | {name: self._own(value) for name, value in for_call.items()}
+        self._check(batch)
+        return batch if also else self._with_positions(batch)
 
     # -- the forms of input ----------------------------------------------------------------------------------------
 
-    def _batch(self, inputs: Any, for_tokenizer: Batch) -> Batch:
-        if isinstance(inputs, Mapping):
-            return {name: self._placed(value) for name, value in inputs.items()}
-        if inputs is None:
-            return {}
+    def _batch(self, inputs: Any, for_tokenizer: Batch, known: Keywords) -> Batch:
         if _is_text(inputs):
-            return self._tokenized(inputs, for_tokenizer)
+            return self._tokenized(inputs, for_tokenizer, known)
         if for_tokenizer:
-            raise InputError(f"{', '.join(for_tokenizer)} is for the tokenizer, but the input is ids already")
-        return self._from_ids(inputs)
+            raise InputError(f"{', '.join(for_tokenizer)} is for the tokenizer, but the input is not text")
+        if isinstance(inputs, Mapping):
+            return self._from_mapping(inputs, known)
+        return {} if inputs is None else self._from_ids(inputs)
 
-    def _tokenized(self, inputs: Any, for_tokenizer: Batch) -> Batch:
+    def _tokenized(self, inputs: Any, for_tokenizer: Batch, known: Keywords) -> Batch:
         if self.tokenizer is None:
             raise InputError("this model was loaded without a tokenizer: hand in ids, or load(..., tokenizer=...)")
-        chat = _is_chat(inputs)
-        texts = self._chat(inputs) if chat else [inputs] if isinstance(inputs, str) else list(inputs)
-        if chat:
-            for_tokenizer = {"add_special_tokens": False, **for_tokenizer}  # the template has written them already
-        if for_tokenizer.get("return_tensors", "pt") != "pt":
+        if for_tokenizer.pop("return_tensors", "pt") != "pt":
             raise InputError("return_tensors is always 'pt' here")
-        encoded = self.tokenizer(texts, **{**for_tokenizer, "return_tensors": None, "padding": False})["input_ids"]
-        return self._from_ids(encoded)
+        if _is_chat(inputs):
+            template = {name: for_tokenizer.pop(name) for name in known.template & set(for_tokenizer)}
+            texts = self._chat(inputs, template)
+            for_tokenizer = {"add_special_tokens": False, **for_tokenizer}  # the template has written them already
+        else:
+            texts = [inputs] if isinstance(inputs, str) else list(inputs)
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError(f"texts and other things are mixed: {inputs!r}")
+        encoded = self.tokenizer(texts, **{"padding_side": "left", "padding": False, **for_tokenizer})
+        return self._padded(encoded["input_ids"], encoded.get("attention_mask"))
 
-    def _chat(self, inputs: Any) -> list[str]:
+    def _chat(self, inputs: Any, template: Batch) -> list[str]:
         conversations = [inputs] if isinstance(inputs[0], Mapping) else inputs
-        return [
-            self.tokenizer.apply_chat_template(list(talk), tokenize=False, add_generation_prompt=True)
-            for talk in conversations
-        ]
+        asked = {"add_generation_prompt": True, **template}
+        return [self.tokenizer.apply_chat_template(list(talk), tokenize=False, **asked) for talk in conversations]
+
+    def _from_mapping(self, inputs: Mapping[str, Any], known: Keywords) -> Batch:
+        """A batch dict, such as a tokenizer's answer; what tokenizers add and the model does not take is left out."""
+        batch = {name: value for name, value in inputs.items() if name in known.call or name not in BY_PRODUCTS}
+        known.refuse_unknown(set(batch) - known.call)
+        ids = batch.get("input_ids")
+        if ids is not None and not isinstance(ids, Tensor):
+            mask = batch.pop("attention_mask", None)
+            batch |= self._from_ids(ids) if mask is None else self._padded(_rows(ids), _rows(mask))
+        elif isinstance(ids, Tensor):
+            batch["input_ids"] = _as_ids(ids)
+            if ids.ndim == 1:
+                batch |= {name: value[None] for name, value in batch.items() if _is_row(value)}
+        return {name: self._own(value) for name, value in batch.items()}
 
     def _from_ids(self, inputs: Any) -> Batch:
-        """Rows of ids, padded on the left to the longest."""
-        if isinstance(inputs, Tensor):
-            if inputs.ndim not in (1, 2) or inputs.is_floating_point() or inputs.dtype == torch.bool:
-                raise InputError(
-                    f"ids are whole numbers [seq] or [batch, seq]; this is {list(inputs.shape)} of {inputs.dtype}"
-                )
-            ids = inputs[None] if inputs.ndim == 1 else inputs
-            return {"input_ids": self._placed(ids), "attention_mask": self._placed(torch.ones_like(ids))}
-        rows = _rows(inputs)
-        width = max((len(row) for row in rows), default=0)
-        pad = self._pad_id()
-        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows], dtype=torch.long)
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], dtype=torch.long)
+        """Ids as a tensor, an array, a list, or rows of those."""
+        if hasattr(inputs, "__array__") and not isinstance(inputs, Tensor):
+            inputs = torch.as_tensor(inputs)
+        if not isinstance(inputs, Tensor):
+            return self._padded(_rows(inputs))
+        ids = self._own(_as_ids(inputs))
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+    def _padded(self, rows: list[list[int]], masks: list[list[int]] | None = None) -> Batch:
+        """Rows as one tensor, padded on the left to the longest, with the mask that says so."""
+        masks = masks or [[1] * len(row) for row in rows]
         if any(not row for row in rows):
             raise InputError("an empty prompt: every row needs at least one token")
-        return {"input_ids": self._placed(ids), "attention_mask": self._placed(mask)}
+        width, pad = max(map(len, rows)), self._pad_id()
+        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
+        mask = torch.tensor([[0] * (width - len(row)) + row for row in masks])
+        return {"input_ids": self._own(ids), "attention_mask": self._own(mask)}
 
     def _pad_id(self) -> int:
         ids = (getattr(self.tokenizer, "pad_token_id", None), getattr(self.module.config, "pad_token_id", None))
-        return next((found for found in ids if isinstance(found, int) and found >= 0), 0)
+        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        return next((found for found in ids if isinstance(found, int) and 0 <= found < (rows or found + 1)), 0)
 
     # -- checks and completion -------------------------------------------------------------------------------------
 
-    def _check_rows(self, batch: Batch) -> None:
+    def _check(self, batch: Batch) -> None:
         first = batch.get("input_ids")
         first = batch.get("inputs_embeds") if first is None else first
         if first is None:
-            raise InputError("nothing to run: hand in a prompt, ids, or a batch with input_ids or inputs_embeds")
-        if isinstance(first, Tensor) and 0 in first.shape[:2]:
-            raise InputError(f"an empty input: {list(first.shape)}; every row needs at least one token")
+            raise InputError(f"nothing to run: hand in {_TAKEN} (with input_ids or inputs_embeds)")
+        if not isinstance(first, Tensor) or 0 in first.shape[:2]:
+            shown = list(first.shape) if isinstance(first, Tensor) else type(first).__name__
+            raise InputError(f"an empty input: {shown}; every row needs at least one token")
+        if batch.get("return_dict") is False:
+            raise InputError("return_dict=False is not served: values are read from the named fields of the result")
+        if "input_ids" in batch and first.device.type == "cpu":
+            self._check_vocabulary(first)
+
+    def _check_vocabulary(self, ids: Tensor) -> None:
         rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
-        ids = batch.get("input_ids")
-        if rows and isinstance(ids, Tensor) and ids.device.type == "cpu" and (ids.max() >= rows or ids.min() < 0):
-            raise InputError(
-                f"id {int(ids.max()) if ids.max() >= rows else int(ids.min())} is not in the vocabulary: 0 to {rows - 1}"
-            )
+        least, most = int(ids.min()), int(ids.max())
+        if rows and (least < 0 or most >= rows):
+            raise InputError(f"id {most if most >= rows else least} is not in the vocabulary: 0 to {rows - 1}")
 
     def _with_positions(self, batch: Batch) -> Batch:
         """Positions for padded rows, unless they were given: counted from each row's first real token."""
-        mask = batch.get("attention_mask")
-        if (
-            "position_ids" in batch
-            or "position_ids" not in self._forward
-            or not isinstance(mask, Tensor)
-            or mask.ndim != 2
-        ):
+        mask, ids = batch.get("attention_mask"), batch.get("input_ids", batch.get("inputs_embeds"))
+        if batch.get("position_ids") is not None or "position_ids" not in self._forward:
             return batch
-        if bool(mask.all()):
+        if not isinstance(mask, Tensor) or mask.ndim != 2 or bool(mask.all()) or not isinstance(ids, Tensor):
             return batch
-        return {**batch, "position_ids": (mask.long().cumsum(-1) - 1).clamp(min=0)}
+        positions = (mask.long().cumsum(-1) - 1).clamp(min=0)
+        return {**batch, "position_ids": positions[:, -ids.shape[1] :]}  # a mask may reach back over a cache
 
-    def _placed(self, value: Any) -> Any:
-        return value.to(self.module.get_input_embeddings().weight.device) if isinstance(value, Tensor) else value
-
-
-_RUN_TIME = {
-    "use_cache",
-    "output_hidden_states",
-    "output_attentions",
-    "output_router_logits",
-    "logits_to_keep",
-    "cache",
-}
+    def _own(self, value: Any) -> Any:
+        """The run's own copy of a tensor, where the model's embedding is."""
+        if not isinstance(value, Tensor):
+            return value
+        return value.to(self.module.get_input_embeddings().weight.device, copy=True)
 
 
 def _is_text(inputs: Any) -> bool:
-    return (
-        isinstance(inputs, str)
-        or (isinstance(inputs, Sequence) and bool(inputs) and isinstance(inputs[0], str))
-        or _is_chat(inputs)
-    )
+    if isinstance(inputs, str) or _is_chat(inputs):
+        return True
+    return isinstance(inputs, Sequence) and bool(inputs) and isinstance(inputs[0], str)
 
 
 def _is_chat(inputs: Any) -> bool:
@@ -169,23 +160,36 @@ def _is_chat(inputs: Any) -> bool:
     return isinstance(first, Mapping) or (isinstance(first, Sequence) and bool(first) and isinstance(first[0], Mapping))
 
 
+def _is_row(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 1
+
+
+def _as_ids(ids: Tensor) -> Tensor:
+    """Ids `[batch, seq]`; one dimension is one row."""
+    if ids.numel() == 0:
+        raise InputError(f"an empty input: {list(ids.shape)}; every row needs at least one token")
+    if ids.ndim not in (1, 2) or ids.is_floating_point() or ids.dtype == torch.bool:
+        raise InputError(f"ids are whole numbers [seq] or [batch, seq]; this is {list(ids.shape)} of {ids.dtype}")
+    return ids[None] if ids.ndim == 1 else ids
+
+
 def _rows(inputs: Any) -> list[list[int]]:
     """Id lists, or one, or tensors of ids, as lists of whole numbers."""
-    if not isinstance(inputs, Sequence) or len(inputs) == 0:
-        raise InputError(
-            f"an empty input: {inputs!r}" if isinstance(inputs, Sequence) else f"cannot run a {type(inputs).__name__}"
-        )
-    rows = inputs if isinstance(inputs[0], Sequence | Tensor) and not isinstance(inputs[0], str) else [inputs]
-    rows = [row.tolist() if isinstance(row, Tensor) else list(row) for row in rows]
+    if not isinstance(inputs, Sequence):
+        raise InputError(f"cannot run this {type(inputs).__name__}: hand in {_TAKEN}")
+    if not inputs:
+        raise InputError(f"an empty input: {inputs!r}; every row needs at least one token")
+    nested = isinstance(inputs[0], Sequence | Tensor) and not (isinstance(inputs[0], Tensor) and inputs[0].ndim == 0)
+    rows = [row.tolist() if isinstance(row, Tensor) else row for row in (inputs if nested else [inputs])]
     for row in rows:
-        wrong = next((item for item in row if not isinstance(item, int)), None)
+        if not isinstance(row, Sequence):
+            raise InputError(f"rows of ids and a single {type(row).__name__} are mixed: {inputs!r}")
+        wrong = next((item for item in row if not _whole(item)), None)
         if wrong is not None:
             raise InputError(f"ids are whole numbers; {wrong!r} is a {type(wrong).__name__}")
-    return rows
+    return [[int(item) for item in row] for row in rows]
 
 
-def _tokenizer_keywords(tokenizer: Any) -> set[str]:
-    if tokenizer is None:
-        return set()
-    parameters = inspect.signature(type(tokenizer).__call__).parameters
-    return set(parameters) - {"self", "text", "kwargs", "text_pair", "text_target", "text_pair_target"}
+def _whole(item: Any) -> bool:
+    """A whole number, of Python's or another library's kind."""
+    return not isinstance(item, bool | float | str) and hasattr(item, "__index__")

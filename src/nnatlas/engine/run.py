@@ -32,7 +32,8 @@ class Run:
 
     def __init__(self, model: BoundModel, call: Callable[[], Any]) -> None:
         self.model, self.output = model, None
-        self.rows, self.calls = 1, 0  # batch rows of the call that is running, and how many there have been
+        self.calls = 0  # of the whole model, so far
+        self._size = [1, 0]  # batch and seq of the one that is running
         self.mask: Any = None  # its attention mask
         self.state, self.ended_by = NEW, ""
         self.stands: Point | None = None  # where the forward stopped last; None before its start
@@ -83,6 +84,18 @@ class Run:
         self._leave_stop()
         self._abandon()
         self.ended_by = "run.stop()"
+
+    @property
+    def size(self) -> list[int]:
+        """Batch and seq of the call that is running; begins the first."""
+        if not self.calls and not self.finished:
+            self._go_to(self.model.start)
+        return list(self._size)
+
+    @property
+    def rows(self) -> int:
+        """Batch rows of the call that is running."""
+        return self._size[0]
 
     @property
     def finished(self) -> bool:
@@ -238,7 +251,8 @@ class Run:
         """Remember the size and mask of the call of the whole model that begins."""
         first = args[0] if args else kwargs.get("input_ids")
         first = kwargs.get("inputs_embeds") if first is None else first
-        self.rows, self.mask = (1 if first is None else len(first)), kwargs.get("attention_mask")
+        self._size = [1, 0] if first is None else list(first.shape[:2])
+        self.mask = kwargs.get("attention_mask")
 
     def _leave_stop(self) -> None:
         """Write back what was edited where the forward stands."""

@@ -10,6 +10,7 @@ through the modeling file's own eager function, whose softmax and dropout are wa
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ from nnatlas.interior.masks import additive
 from nnatlas.interior.watching import Watch
 
 Function = Callable[..., Any]
+_LOCK = threading.Lock()
+"""Runs in several threads may come to the same interface object at once."""
 
 
 class Dispatcher:
@@ -36,21 +39,23 @@ class Dispatcher:
         self.before = interface._local_mapping.get(name)
 
     def add(self, look: Look) -> None:
-        if not self.wanted:
-            self.before = self.interface._local_mapping.get(self.name)
-            self.interface[self.name] = self
-        self.wanted.setdefault(look.key, []).append(look)
+        with _LOCK:
+            if not self.wanted:
+                self.before = self.interface._local_mapping.get(self.name)
+                self.interface[self.name] = self
+            self.wanted.setdefault(look.key, []).append(look)
 
     def remove(self, look: Look) -> None:
-        looks = self.wanted.get(look.key, [])
-        if look in looks:
-            looks.remove(look)
-        if not looks:
-            self.wanted.pop(look.key, None)
-        if not self.wanted and self.interface._local_mapping.get(self.name) is self:
-            del self.interface[self.name]
-            if self.before is not None:
-                self.interface[self.name] = self.before
+        with _LOCK:
+            looks = self.wanted.get(look.key, [])
+            if look in looks:
+                looks.remove(look)
+            if not looks:
+                self.wanted.pop(look.key, None)
+            if not self.wanted and self.interface._local_mapping.get(self.name) is self:
+                del self.interface[self.name]
+                if self.before is not None:
+                    self.interface[self.name] = self.before
 
     def configured(self, module: nn.Module) -> Function:
         """The implementation that would have run."""

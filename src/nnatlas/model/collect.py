@@ -124,7 +124,7 @@ class Gathering(Run):
     def need(self, point: Point | Computed) -> None:
         """Have a point kept, or what a derived value is computed from."""
         if isinstance(point, Computed):
-            for part in DERIVED[point.function].needs(point):
+            for part in DERIVED[point.function].needs(point) or [self.model.start]:
                 self.need(part)
             return
         if point.after is not None:

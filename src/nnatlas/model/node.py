@@ -21,7 +21,7 @@ from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent
-from nnatlas.values import VALUES, Value
+from nnatlas.values import HOSTS, VALUES, Value, on_host
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
@@ -51,12 +51,26 @@ class Node:
 
     # -- values ----------------------------------------------------------------------------------------------------
 
+    def _read(self, name: str) -> Any:
+        """The value called `name`, from the run that is open."""
+        try:
+            point = self._point(name)
+            if point is None:
+                raise AttributeError(name)
+            return self._open_run(name).read(point)
+        except AttributeError as error:  # Python now asks __getattr__, which raises this very error again
+            self.__dict__["_raised"] = error
+            raise
+
     def _point(self, name: str) -> Point | Computed | None:
         """The point that a name stands for here, or None."""
         host = self._host
         if host is not None and name in host.values:
             return host.point(name)
-        if name in _NATIVE and self._path:
+        if name in _NATIVE and self._path and name not in self._module._modules:
+            point = self.__dict__.get("_natives", {}).get(name)
+            if point is not None:
+                return point
             stage, item, value = _NATIVE[name]
             label = f"{host.name if host is not None else self._path}.{name}"
             point = native_point(self._owner, label, self._path, stage, item, value)
@@ -75,12 +89,15 @@ class Node:
         return run
 
     def __getattr__(self, name: str) -> Any:
-        """Values, parts, standard and native names, sizes, and what the module itself has (called when nothing else fits)."""
+        """Parts, standard and native names, sizes, and what the module itself has (called when nothing else fits)."""
         if name.startswith("__"):
             raise AttributeError(name)
-        point = self.__dict__.get("_natives", {}).get(name) or self._point(name)
-        if point is not None:
-            return self._open_run(name).read(point)
+        raised = self.__dict__.pop("_raised", None)
+        if raised is not None and name not in self._module._modules:
+            try:
+                raise raised
+            finally:
+                raised = None  # a frame that holds its own error would keep the forward's tensors alive
         found = self._child(name)
         if found is not None:
             self.__dict__[name] = found
@@ -117,7 +134,8 @@ class Node:
         if isinstance(module, nn.ModuleList) and host is None:
             children = [self._node(join(path, str(at)), child) for at, child in enumerate(module)]
             return Nodes(children, module)
-        return Node(self._owner, path, module, host, self._run)
+        kind = Node if host is None else _CLASSES[host.kind]
+        return kind(self._owner, path, module, host, self._run)
 
     def _own(self, name: str) -> Any:
         """A size, an attribute of the module, or an error that says what there is."""
@@ -154,6 +172,32 @@ class Node:
         from nnatlas.model.printing import tree_text
 
         return tree_text(self)
+
+    def __rich__(self) -> Any:
+        from nnatlas.model.printing import Tree
+
+        return Tree(self)
+
+
+def _reader(name: str, doc: str) -> property:
+    return property(lambda node: node._read(name), doc=doc)
+
+
+for _name, (_, _, _value) in _NATIVE.items():
+    setattr(Node, _name, _reader(_name, _value.doc))
+
+
+def _node_class(host: str) -> Any:
+    """The class of a host's nodes, with a property for every value: completers name a property without evaluating it.
+
+    An attribute that only `__getattr__` knows is evaluated by tab completion, which would resume the forward.
+    """
+    values = {value.name: _reader(value.name, value.doc) for value in on_host(host)}
+    return type(f"{host.title().replace('_', '')}Node", (Node,), {"__doc__": Node.__doc__, **values})
+
+
+_CLASSES = {host: _node_class(host) for host in HOSTS}
+ModelNode: Any = _CLASSES["model"]
 
 
 class Nodes:

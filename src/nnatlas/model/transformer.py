@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from nnatlas import interior
+from nnatlas import families, interior
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import Generation, Run
 from nnatlas.engine.inputs import Preparer
-from nnatlas.model.node import Node
+from nnatlas.model.node import ModelNode
 from nnatlas.model.readout import project
 from nnatlas.model.support import Support, support_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 assert interior  # imported for what it teaches the engine
 
 
-class TracedRun(Node):
+class TracedRun(ModelNode):
     """An open run, which is the model's tree as well: `a.layers[8].layer_output` reads from run `a`.
 
     `stop()` abandons the rest of the forward; `output` is what the model returned, once it has; a generation also has
@@ -54,7 +54,7 @@ class TracedRun(Node):
         return repr(self)
 
 
-class StandardizedTransformer(Node):
+class StandardizedTransformer(ModelNode):
     """A language model with one name for one thing.  Made by `nnatlas.load`.
 
     `model.layers[5].self_attn.attention_probabilities` and every other value can be read and edited inside
@@ -71,6 +71,13 @@ class StandardizedTransformer(Node):
         self.__dict__["tokenizer"] = tokenizer
         self.__dict__["family"] = bound.family
         self.__dict__["_prepare"] = Preparer(bound.module, tokenizer)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles carry the module and are bound anew: points hold places in one live module."""
+        from nnatlas.model.load import wrap
+
+        known = families.find(self.family.name)
+        return wrap, (self._module, self.tokenizer, None if known is self.family else self.family)
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
