@@ -62,4 +62,5 @@ def html_of(shown: Table) -> str:
     heads = "".join(f"<th style='text-align:left'>{escape(str(column.header))}</th>" for column in shown.columns)
     cells = zip(*(column.cells for column in shown.columns), strict=True)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in cells)
-    return f"<table><caption>{escape(str(shown.title or ''))}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<caption>{escape(str(shown.title or ''))}</caption>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"

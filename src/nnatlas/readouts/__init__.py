@@ -1,4 +1,4 @@
-"""Readouts: what can be read off a run, one method a file, each over the public surface of a model as a user's own would be."""
+"""Readouts: one method a file, each over the public surface of a model, as a user's own would be."""
 
 from nnatlas.readouts.logit_lens import LogitLens, Top, logit_lens
 

@@ -1,7 +1,7 @@
 """How a logit lens looks: bands of columns for a terminal, a shaded table for a notebook, rows for a DataFrame.
 
-A cell is a token and a bar for its probability, so it also reads without colour.  The forward runs from top to bottom, so
-the last layer, which is what the model says, stands at the foot.
+A cell is a token and a bar for its probability, so it also reads without colour.  The forward runs from top to bottom,
+so the last layer, which is what the model says, stands at the foot.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The logit lens: what each layer's residual stream would say if it were the last (nostalgebraist 2020).
 
-Every stream goes through the model's own readout, `project_on_vocab`: the final norm takes its statistics from that very
-stream, and every scale and cap of the family applies, so the last layer says exactly what the model says.
+Every stream goes through the model's own readout, `project_on_vocab`: the final norm takes its statistics from that
+very stream, and every scale and cap of the family applies, so the last layer says exactly what the model says.
 
-Nothing of size `layers batch seq vocab_size` is kept.  The streams are, `layers batch seq hidden_size` numbers; what is asked
-of them is computed from a slice of logits at a time, at most `CHUNK` numbers.
+Nothing of size `layers batch seq vocab_size` is kept.  The streams are, `layers batch seq hidden_size` numbers; what is
+asked of them is computed from a slice of logits at a time, at most `CHUNK` numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHUNK = 2**26
 
 @dataclass(frozen=True)
 class Top:
-    """The k most likely tokens: `ids`, `probabilities` and `tokens` (texts, nested lists), each `layers batch seq k`."""
+    """The k most likely tokens, each field `layers batch seq k`; `tokens` are texts in nested lists."""
 
     ids: Tensor
     probabilities: Tensor
@@ -41,9 +41,9 @@ class Top:
 class LogitLens:
     """What every layer would say at every position.  Made by `logit_lens`.
 
-    Its results have the axes `layers batch seq ...`, on the CPU, in float32.  `layers` counts `values`, the names of the
-    streams in the order they were asked for; `seq` counts positions of the padded batch, of which `mask` `[batch, seq]`
-    tells the real ones.  Logarithms are natural, so entropy and divergence are in nats.
+    Its results have the axes `layers batch seq ...`, on the CPU, in float32.  `layers` counts `values`, the names of
+    the streams in the order they were asked for; `seq` counts positions of the padded batch, of which `mask` `[batch,
+    seq]` tells the real ones.  Logarithms are natural, so entropy and divergence are in nats.
 
     Printing it shows the most likely token per layer and position; a notebook shows a shaded table with hover texts.
     """
@@ -70,11 +70,11 @@ class LogitLens:
 
     @property
     def logits(self) -> Tensor:
-        """All logits, `layers batch seq vocab_size`: large, made anew each time; `logits_of(layer)` gives one layer's."""
+        """All logits, `layers batch seq vocab_size`: large, and made anew at each call; see `logits_of`."""
         return self._over(self.streams, lambda logits, _: logits)
 
     def probabilities(self, top: int | None = None) -> Tensor:
-        """Softmax of the logits, `layers batch seq vocab_size`; with `top`, the largest ones only, `layers batch seq top`."""
+        """Softmax of the logits, `layers batch seq vocab_size`; with `top` that many, the largest, instead."""
         if top is not None:
             return self.top(top).probabilities
         return self._over(self.streams, lambda logits, _: logits.softmax(-1))
@@ -106,11 +106,11 @@ class LogitLens:
 
     @cached_property
     def kl_to_final(self) -> Tensor:
-        """KL(final ‖ layer): what is lost by stopping at this layer, `layers batch seq`, in nats (Belrose et al. 2023)."""
+        """KL(final ‖ layer), what is lost by stopping here, `layers batch seq`, in nats (Belrose et al. 2023)."""
         return self._over(self.streams, _divergence, self.final)
 
     def frame(self) -> Any:
-        """A pandas DataFrame, a row for each layer and real position: value, row, position, token, top, probability, ..."""
+        """A pandas DataFrame with a row for each stream, prompt and position that is not padding."""
         from nnatlas.readouts.lens_view import frame
 
         return frame(self)
@@ -172,7 +172,8 @@ def logit_lens(
     Args:
         model: any model that `nnatlas.load` made.
         prompt: one prompt or several, in every form that `model.trace` takes, with its keywords.
-        values: names or patterns of residual streams, `batch seq hidden_size`: `"layers.*.layer_mid"` looks between attention
+        values: names or patterns of residual streams, `batch seq hidden_size`: `"layers.*.layer_mid"` looks between
+        attention
             and MLP, `["layers.0.layer_input", "layers.*.layer_output"]` begins with the embeddings.
 
     Raises:

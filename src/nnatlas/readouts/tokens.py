@@ -11,7 +11,8 @@ WORD_START = "▁"  # how SentencePiece vocabularies write the space before a wo
 
 
 def token_text(tokenizer: Any, token: int) -> str:
-    """The text of one token; an id that has none (a row of the embedding beyond the vocabulary) is shown as `<id:50300>`.
+    """The text of one token; an id that has none (a row of the embedding beyond the vocabulary) is shown as
+    `<id:50300>`.
 
     Decoding a single id drops the space in front of a word in SentencePiece vocabularies, so the space is put back.
     """
@@ -41,6 +42,8 @@ def _token_id(tokenizer: Any, token: str | int) -> int:
     ids = tokenizer(token, add_special_tokens=False)["input_ids"]
     if len(ids) != 1:
         pieces = [token_text(tokenizer, piece) for piece in ids]
-        spaced = "" if token.startswith(" ") else f"; most words are one token with the space before them: {' ' + token!r}"
+        spaced = (
+            "" if token.startswith(" ") else f"; most words are one token with the space before them: {' ' + token!r}"
+        )
         raise InputError(f"{token!r} is {len(ids)} tokens, not one: {pieces}{spaced}")
     return int(ids[0])
