@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nnatlas.bind.cells import scale_of
 from nnatlas.bind.points import Point
 from nnatlas.bind.tree import Host
 from nnatlas.check.findings import Finding
 from nnatlas.check.trial import Trial
+from nnatlas.places import Term
 
 PARTS = ("self_attn", "linear_attn", "mlp")
 
@@ -30,6 +32,15 @@ class At:
     def __call__(self, name: str) -> Any:
         host = self.host(name)
         return None if host is None else self.trial.snapshot.copy(host.point(name))
+
+    def term(self, term: Term) -> Tensor | None:
+        """One summand of the block's identity, times its factors; None where it was not computed."""
+        point = self.trial.summand(self.block, term)
+        tensor = self(term.value) if point is None else self.trial.snapshot.copy(point)
+        for factor in term.factors:
+            scale = scale_of(self.block, factor)()
+            tensor = tensor if tensor is None else tensor / scale if factor.divides else tensor * scale
+        return tensor
 
     def output_of(self, role: str) -> Tensor | None:
         """What the module of a role returned in the same forward."""

@@ -102,6 +102,10 @@ def _piece(reading: Reading, full: Tensor, length: int, got: Tensor) -> Tensor:
         if name in _GROWING:
             kept = min(got.shape[axis], length)
             full = full.narrow(axis, length - kept, kept)
+        elif name.startswith("key_and_"):  # one more column, always the last
+            kept = min(got.shape[axis] - 1, length)
+            seen, extra = full.narrow(axis, length - kept, kept), full.narrow(axis, full.shape[axis] - 1, 1)
+            full = torch.cat((seen, extra), axis)
     return full
 
 

@@ -26,8 +26,9 @@ def logits_depend_on_the_value(trial: Trial) -> Iterator[Finding]:
             yield trial.excepted("gradient", reading.value.key, reading.where, why)
     together = _with_parameters(trial, able)
     for reading in able:
-        why = together.get(reading.label) or _on_its_own(trial, reading)
-        said = why or "nonzero and finite, with and without gradients of the parameters"
+        alone = reading.host.index is None or reading.host.index in trial.firsts  # a forward each: one block of a kind
+        why = together.get(reading.label) or (_on_its_own(trial, reading) if alone else None)
+        said = why or f"nonzero and finite, {'with and without' if alone else 'with'} gradients of the parameters"
         yield Finding("gradient", reading.value.key, reading.where, BROKEN if why else HOLDS, said)
 
 

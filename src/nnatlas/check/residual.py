@@ -6,19 +6,12 @@ from collections.abc import Iterator
 from functools import reduce
 from operator import add
 
-from nnatlas.bind.tree import Host
+from nnatlas import places
 from nnatlas.check.at import At
 from nnatlas.check.findings import BROKEN, Finding
 from nnatlas.check.registry import law
-from nnatlas.check.trial import Trial
+from nnatlas.check.trial import Trial, identity_of
 from nnatlas.places import Absent
-
-
-def identity_of(block: Host) -> str | Absent:
-    """The identity of a block: its last kind that states one, else the family's."""
-    own = {kind.name: kind.identity for kind in block.owner.family.kinds if kind.identity is not None}
-    stated = [own[name] for name in block.kinds if name in own]
-    return stated[-1] if stated else block.owner.family.identity
 
 
 @law("residual")
@@ -32,11 +25,10 @@ def what_enters_and_what_is_added_make_what_leaves(trial: Trial) -> Iterator[Fin
 
 
 def _tested(trial: Trial, at: At, identity: str) -> Finding:
-    left, _, right = (side.strip() for side in identity.partition("="))
-    terms = {name.strip(): at(name.strip()) for name in left.split("+")}
-    got, missing = at(right), [name for name, value in terms.items() if value is None]
-    if missing or got is None:
-        what = ", ".join(missing or [right])
-        return Finding("residual", "block.layer_output", at.block.name, BROKEN, f"{identity}: no {what} here")
-    total = reduce(add, terms.values())
-    return trial.equal("residual", "block.layer_output", at.block.name, identity, total, got)
+    terms = places.identity(identity)
+    *parts, got = (at.term(term) for term in terms)
+    missing = [term.value or str(term.place) for term, part in zip(terms, (*parts, got), strict=True) if part is None]
+    if missing:
+        said = f"{identity}: no {', '.join(missing)} here"
+        return Finding("residual", "block.layer_output", at.block.name, BROKEN, said)
+    return trial.equal("residual", "block.layer_output", at.block.name, identity, reduce(add, parts), got)

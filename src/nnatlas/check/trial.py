@@ -9,7 +9,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from nnatlas.bind.cells import native_point
+from nnatlas import places
+from nnatlas.bind.cells import native_point, point_at
 from nnatlas.bind.points import OUTPUT, Computed, Point
 from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.check.findings import BROKEN, EXCEPTED, HOLDS, UNPROVEN, Finding, apart
@@ -18,6 +19,7 @@ from nnatlas.check.snapshot import Reading, Snapshot
 from nnatlas.errors import AtlasError, InputError, Unavailable
 from nnatlas.layouts import LAYOUTS
 from nnatlas.model import StandardizedTransformer
+from nnatlas.places import Absent, Term
 from nnatlas.values import Value
 
 LENGTH: Final = 12
@@ -47,6 +49,7 @@ class Trial:
         self.single = self.pair[:1]
         self.edited_at = self.pair.shape[1] * 2 // 3
         self.blocks = [self.owner.blocks[at] for at in _chosen(self.owner, blocks)]
+        self.firsts = {group[0] for group in _kinds(self.owner.blocks if blocks is None else self.blocks).values()}
 
     # -- what there is to read -------------------------------------------------------------------------------------
 
@@ -89,8 +92,15 @@ class Trial:
         rest = [block for block in self.owner.blocks if block not in self.blocks]
         points += [r.point for host in rest for r in self._served([host]) if r.value.name in _STREAM]
         points += [r.point for b in rest for r in self._served(b.parts.values()) if r.value.name in _ADDED]
+        points += [point for b in self.owner.blocks for term in _identity(b) if (point := self.summand(b, term))]
         points += [point for block in self.blocks for role in _PROJECTIONS if (point := self.output_of(block, role))]
         return Snapshot(self.owner).take(points, lambda: self.module(**self.batch(self.pair)))
+
+    def summand(self, block: Host, term: Term) -> Point | Computed | None:
+        """The point of a summand of the identity that is a place, not a value."""
+        if term.place is None:
+            return None
+        return point_at(block, block.values["layer_output"], term.place, f", {term.place.text}")
 
     def output_of(self, block: Host, role: str) -> Point | None:
         """The native output of the module that plays a role, unless that module is the block itself."""
@@ -146,6 +156,18 @@ _ADDED = ("attention_output", "mlp_output")
 _PROJECTIONS = ("o_proj", "down_proj", "mlp")
 
 
+def identity_of(block: Host) -> str | Absent:
+    """The identity of a block: its last kind that states one, else the family's."""
+    own = {kind.name: kind.identity for kind in block.owner.family.kinds if kind.identity is not None}
+    stated = [own[name] for name in block.kinds if name in own]
+    return stated[-1] if stated else block.owner.family.identity
+
+
+def _identity(block: Host) -> tuple[Term, ...]:
+    stated = identity_of(block)
+    return () if isinstance(stated, Absent) else places.identity(stated)
+
+
 def _random_pair(model: StandardizedTransformer) -> Tensor:
     """Ids from the middle of the vocabulary: special ones sit at its ends."""
     entries = model._owner.root.sizes["vocab_size"]
@@ -171,10 +193,17 @@ def _chosen(owner: BoundModel, blocks: Sequence[int] | None) -> list[int]:
         if wrong:
             raise InputError(f"block {wrong[0]} of {count}: they are numbered 0 to {count - 1}")
         return sorted({at % count for at in blocks})
+    return sorted({end for group in _kinds(owner.blocks).values() for end in (group[0], group[-1])})
+
+
+def _kinds(blocks: Sequence[Host]) -> dict[tuple[Any, ...], list[int]]:
+    """The numbers of the blocks of each kind: those that look alike to the row, to Python and to the config."""
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for at, block in enumerate(owner.blocks):
-        groups.setdefault((block.kinds, type(block.module), *block.parts, *_listed(owner.config, at, count)), []).append(at)
-    return sorted({end for group in groups.values() for end in (group[0], group[-1])})
+    for block in blocks:
+        at, owner = block.index or 0, block.owner
+        looks = (block.kinds, type(block.module), *block.parts, *_listed(owner.config, at, len(owner.blocks)))
+        groups.setdefault(looks, []).append(at)
+    return groups
 
 
 def _listed(config: Any, at: int, count: int) -> list[str]:

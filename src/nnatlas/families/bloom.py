@@ -12,6 +12,7 @@ FAMILY = LLAMA.but(
     up_proj="dense_h_to_4h",
     down_proj="dense_4h_to_h",
     act_fn="gelu_impl",
+    passes="base.word_embeddings_layernorm",
     attention_output="o_proj > out",
     mlp_output="down_proj > out",
     unrotated_queries="same as attention_queries",
