@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nnatlas.bind.points import Computed, Point
 from nnatlas.bind.tree import BoundModel, Host
@@ -76,13 +77,18 @@ class Support(Mapping[str, "str | None"]):
         """Values that no block has, with the reason."""
         return {key: row.reason or "" for key, row in self.rows.items() if row.nowhere}
 
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from nnatlas.model.support_view import tables
+
+        yield tables(self, options.max_width)
+
     def __repr__(self) -> str:
-        from nnatlas.model.printing import support_text
+        from nnatlas.model.support_view import support_text
 
         return support_text(self)
 
     def _repr_html_(self) -> str:
-        from nnatlas.model.printing import support_html
+        from nnatlas.model.support_view import support_html
 
         return support_html(self)
 
@@ -124,7 +130,8 @@ def _row(value: Value, hosts: list[Host], without: list[Host]) -> Served:
     missing = {(ALL if len(at) == total else f"blocks {spans(at)}"): why for why, at in reasons.items()}
     if len(reasons) > 1 and point is None:
         missing = {ALL: "; ".join(f"blocks {spans(at)}: {why}" for why, at in reasons.items())}
-    note = hosts[0].owner.family.notes.get(value.name, "") if hosts else ""
+    notes = hosts[0].owner.family.notes if hosts else {}
+    note = notes.get(value.key) or notes.get(value.name, "")
     return Served(
         value, point.layout if point else value.layout, _place(hosts[0], point) if point else "", missing, note
     )
