@@ -33,6 +33,7 @@ AXES: Final = {
     "state_size": "numbers that a state space model keeps for each of its channels",
     "channels": "channels of a recurrent mixer",
     "conv_channels": "channels of a mixer's short convolution",
+    "parts": "pieces that a recurrent state is kept in",
     "conv_width": "positions that a short convolution sees, its own included",
 }
 
