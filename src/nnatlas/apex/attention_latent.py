@@ -1,7 +1,7 @@
 """Global attention over a compressed latent (multi-head latent attention, DeepSeek-V2, arXiv:2405.04434).
 
 What is unusual
-- the cache holds a latent of `kv_lora_rank` numbers and a rotated rope key per kv head, not keys and values;
+- the cache holds a latent of `kv_lora_rank` numbers and a rotated rope key per kv head side by side, not keys and values;
 - a query or key is `head_dim` unrotated columns followed by `qk_rope_head_dim` rotated ones, a value `head_dim` columns;
   the rope query is read from the stream, not from the query's latent, and there is no norm on either latent;
 - with a past, keys and values are not expanded again for every cached token: W_UK is folded into the query and W_UV
@@ -64,10 +64,14 @@ class Apex1LatentAttention(nn.Module):
         latent = self.W_DKV(hidden_states).unsqueeze(1)  # [batch, 1, seq, kv_lora_rank]: one head, as caches expect
         rope_key = apply_rotary(_split_heads(self.W_KR(hidden_states), self.rope_dim), *rotary)
         if cache is not None:
-            latent, rope_key = cache.update(latent, rope_key, self.layer_idx)
+            # both as one head, which is what every kind of cache can hold
+            latent, flat = cache.update(latent, rope_key.transpose(1, 2).flatten(2).unsqueeze(1), self.layer_idx)
+            rope_key = _split_heads(flat[:, 0], self.rope_dim)
 
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
-        if attend in STOCK and self.absorbing_is_cheaper(seq, latent.shape[2]):
+        # without a mask, several queries mean sdpa's own causal rule, which only sdpa knows to apply
+        mask_is_complete = attention_mask is not None or seq == 1
+        if attend in STOCK and mask_is_complete and self.absorbing_is_cheaper(seq, latent.shape[2]):
             output, pattern = self.attend_absorbed(query, rope_query, latent, rope_key, attention_mask)
         else:
             output, pattern = attend(

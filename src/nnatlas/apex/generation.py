@@ -96,6 +96,11 @@ class Apex1Generation:
         first_draft = max(2 - offsets.start, 0)
         return MultiTokenDrafts(first_draft, generation_config.do_sample, logits_processor, self.speculation)
 
+    @staticmethod
+    def create_masks_for_generate(attention_mask: torch.Tensor | None, **kwargs: Any) -> torch.Tensor | None:
+        """With a static cache generate would make the masks itself; the model does, since it knows of the prefix."""
+        return attention_mask
+
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Plain decoding does not pay for the multi-token heads; drafting asks for them itself."""
         return super().prepare_inputs_for_generation(*args, **kwargs) | {"return_spec_logits": False}

@@ -232,7 +232,7 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):
         if labels is not None:
             labels = without_prefix(labels, prefix_len, attention_mask)
             loss = training_loss(self.config, logits, spec_logits, labels, num_items)
-        return Apex1CausalLMOutput(
+        output = Apex1CausalLMOutput(
             loss=loss,
             logits=logits,
             spec_logits=spec_logits,
@@ -241,6 +241,8 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):
             attentions=outputs.attentions,
             router_logits=outputs.router_logits,
         )
+        output.rope_dim = self.config.qk_rope_head_dim
+        return output
 
     def count_parameters(self) -> dict[str, int]:
         """`total` weights, `moe_idle` in routed experts that a token does not pass through, and `active`, the rest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.cache_utils import Cache
@@ -26,6 +27,7 @@ class Apex1CausalLMOutput(ModelOutput):
     hidden_states: torch.Tensor | tuple[torch.Tensor, ...] | None = None
     attentions: tuple[torch.Tensor, ...] | None = None
     router_logits: tuple[torch.Tensor, ...] | None = None
+    rope_dim = 0  # set by the model; not a field, so it is no output
 
     @property
     def kv_caches(self) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
@@ -36,7 +38,8 @@ class Apex1CausalLMOutput(ModelOutput):
         """
         if self.cache is None:
             return None
-        return [
-            (layer.keys, layer.values) if layer.is_sliding else (layer.keys[:, 0], layer.values)
-            for layer in self.cache.layers
-        ]
+        return [(c.keys, c.values) if c.is_sliding else self._latent_pair(c) for c in self.cache.layers]
+
+    def _latent_pair(self, layer: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        latent, side_by_side = layer.keys[:, 0], layer.values[:, 0]
+        return latent, side_by_side.unflatten(-1, (-1, self.rope_dim)).transpose(1, 2)

@@ -1,0 +1,161 @@
+"""Speculative decoding is lossless and pays; plain generation works in every form transformers offers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from transformers import AutoTokenizer, LogitsProcessorList, TopPLogitsWarper
+
+from nnatlas.apex import checkpoint_path
+from nnatlas.apex.generation import MultiTokenDrafts, Speculation
+from nnatlas.apex.modeling import Apex1ForCausalLM
+from nnatlas.apex.training.corpus import split, standard_library
+from nnatlas.errors import InputError
+from tests.apex.small_models import tiny_model, tokens
+
+GREEDY = {"do_sample": False, "pad_token_id": 0}
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    folder = checkpoint_path()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    _, held_out = split(standard_library())
+    prompts = []
+    for document in held_out:  # held-out code, cut at many places
+        ids = tokenizer(document.text[:8000])["input_ids"]
+        prompts += [ids[start : start + 24] for start in range(0, len(ids) - 24, 100)]
+    assert len(prompts) >= 200
+    return Apex1ForCausalLM.from_pretrained(folder), [torch.tensor([p]) for p in prompts[:200]]
+
+
+def test_greedy_speculation_equals_greedy_on_200_prompts(bundled):
+    """B9 B10 B11: it ran at all, drafts stood one place late, output differed."""
+    model, prompts = bundled
+    passes = accepted = 0
+    for ids in prompts:
+        mask = torch.ones_like(ids)
+        plain = model.generate(ids, attention_mask=mask, max_new_tokens=12, **GREEDY)
+        fast = model.generate(ids, attention_mask=mask, max_new_tokens=12, use_mtp=True, **GREEDY)
+        assert torch.equal(fast, plain)
+        passes, accepted = passes + model.speculation.passes, accepted + model.speculation.tokens
+    assert accepted / passes > 1.5
+
+
+@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize("length", [1, 7, 30])
+def test_greedy_speculation_past_the_window(first, length):
+    """B12 B13: rejected drafts left in the cache, and too few tokens returned."""
+    model, ids = tiny_model(first_head_offset=first), tokens(1, 5)
+    model.generation_config.eos_token_id = None
+    plain = model.generate(ids, max_new_tokens=length, **GREEDY)
+    fast = model.generate(ids, max_new_tokens=length, use_mtp=True, return_dict_in_generate=True, **GREEDY)
+    assert torch.equal(fast.sequences, plain)
+    assert fast.sequences.shape == (1, 5 + length)
+    assert fast.cache.get_seq_length() == 5 + length - 1
+    assert model.speculation.tokens >= length - 1
+
+
+def copying_model() -> Apex1ForCausalLM:
+    """Next token x + 1, and heads at offsets 1 to 4 that say x + 1 to x + 4: every draft is right if well placed."""
+    model = tiny_model(num_hidden_layers=2, moe_enabled=False, skip_gate_enabled=False, hidden_size=64, logit_scale=1.0)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "embedding" in name:
+                p.copy_(torch.eye(64))
+            elif "W_O" in name or "W_down" in name:
+                p.zero_()
+            elif "norm" in name:
+                p.fill_(1.0)
+        for k, head in enumerate(model.multi_token_head.heads, start=1):
+            head.weight.copy_(torch.eye(64).roll(k, dims=0))
+    model.lm_head.weight = torch.nn.Parameter(torch.eye(64).roll(1, dims=0))
+    return model
+
+
+def test_b10_drafts_stand_where_they_were_trained():
+    """Heads 2 to 4 guess the three tokens after the newest: four tokens a pass."""
+    model = copying_model()
+    model.generation_config.eos_token_id = None
+    out = model.generate(torch.tensor([[3, 4, 5]]), max_new_tokens=17, use_mtp=True, **GREEDY)
+    assert out[0].tolist() == list(range(3, 23))
+    assert model.speculation == Speculation(passes=4, tokens=16)  # one token came with the prompt
+    assert model.speculation.tokens_per_pass == 4.0
+
+
+def test_b11_sampled_speculation_has_the_models_own_distribution():
+    """Under temperature and top-p, every next token follows the model's exact law (accepting drafts unchecked does not)."""
+    model = tiny_model(vocab_size=6, num_hidden_layers=2, logit_scale=0.35, moe_enabled=False, skip_gate_enabled=False)
+    model.generation_config.eos_token_id = None
+    with torch.no_grad():
+        for block in model.model.blocks:  # the next token depends on the last one alone, so one long text has many draws
+            block.attn.W_O.weight.zero_()
+        every = torch.arange(6)[:, None]
+        law = TopPLogitsWarper(0.9)(every, model(every).logits[:, -1] / 0.9).softmax(-1)
+        drafts = model(every).spec_logits[1][:, -1].softmax(-1)
+    torch.manual_seed(1)
+    options = dict(do_sample=True, temperature=0.9, top_p=0.9, top_k=0, pad_token_id=0, use_mtp=True)
+    text = model.generate(torch.tensor([[3]]), max_new_tokens=1200, **options)[0]
+    counts = torch.zeros(6, 6)
+    for now, then in zip(text[:-1], text[1:], strict=True):
+        counts[now, then] += 1
+    states = counts.sum(-1, keepdim=True)
+    share = (states / states.sum())[:, 0]
+    distance = ((counts / states.clamp(min=1) - law).abs().sum(-1) / 2 * share).sum()
+    noise = ((law * (1 - law) / states.clamp(min=1)).sqrt().sum(-1) / 2 * share).sum()
+    assert states.min() > 20
+    assert distance < 1.6 * noise
+    assert ((drafts - law).abs().sum(-1) / 2 * share).sum() > 5 * noise
+    assert 1.1 < model.speculation.tokens_per_pass < 3.5
+
+
+def test_drafts_pass_through_the_same_processors_as_the_model():
+    ban = lambda ids, scores: scores.index_fill(1, torch.tensor([7]), -math.inf)
+    drafts = MultiTokenDrafts(1, False, ban, Speculation())
+    head = torch.zeros(1, 3, 9).index_fill(2, torch.tensor([7]), 5.0).index_fill(2, torch.tensor([4]), 3.0)
+    outputs = type("Outputs", (), {"spec_logits": (torch.full_like(head, -1), head, head)})
+    ids, scores = drafts.get_candidates(torch.tensor([[1, 2]]), outputs, False, 1)
+    assert ids.tolist() == [[1, 2, 4, 4]]
+    assert scores.shape == (1, 2, 9)
+    assert scores[0, :, 7].isneginf().all()
+
+
+def test_speculation_needs_a_head_that_looks_ahead():
+    with pytest.raises(InputError, match=r"offsets are \[1\]"):
+        tiny_model(n_predict=1).generate(tokens(1, 4), use_mtp=True, max_new_tokens=3, **GREEDY)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"cache_implementation": "static"}, {"use_cache": False}])
+def test_a_left_padded_batch_generates_as_each_row_alone(options):
+    """A6: batches could not be generated at all."""
+    model, rows = tiny_model(), [tokens(1, 9, seed=1), tokens(1, 4, seed=2)]
+    model.generation_config.eos_token_id = None
+    ids = torch.cat([torch.nn.functional.pad(row, (9 - row.shape[1], 0)) for row in rows])
+    mask = torch.stack([torch.arange(9) >= 9 - row.shape[1] for row in rows]).long()
+    together = model.generate(ids, attention_mask=mask, max_new_tokens=12, **GREEDY, **options)
+    for row, joint in zip(rows, together, strict=True):
+        alone = model.generate(row, attention_mask=torch.ones_like(row), max_new_tokens=12, **GREEDY, **options)
+        assert torch.equal(joint[9 - row.shape[1] :], alone[0])
+
+
+def test_sampling_is_repeatable_and_a_prefix_can_be_given():
+    model, ids = tiny_model(), tokens(1, 8)
+    model.generation_config.eos_token_id = None
+    torch.manual_seed(3)
+    first = model.generate(ids, do_sample=True, max_new_tokens=10, pad_token_id=0)
+    torch.manual_seed(3)
+    assert torch.equal(model.generate(ids, do_sample=True, max_new_tokens=10, pad_token_id=0), first)
+    plain = model.generate(ids, max_new_tokens=10, **GREEDY)
+    with_prefix = model.generate(ids, max_new_tokens=10, prefix_len=8, **GREEDY)
+    assert not torch.equal(with_prefix, plain)
+    fast = model.generate(ids, max_new_tokens=10, prefix_len=8, use_mtp=True, **GREEDY)
+    assert torch.equal(fast, with_prefix)
+
+
+def test_plain_decoding_leaves_the_heads_out():
+    model, calls = tiny_model(), []
+    model.multi_token_head.register_forward_hook(lambda *_: calls.append(1))
+    model.generate(tokens(1, 4), max_new_tokens=4, **GREEDY)
+    assert calls == []
