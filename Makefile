@@ -3,6 +3,7 @@
 #   make lens    a logit lens of a real model (fetches SmolLM2 once, 93 MB)
 #   make test    the whole suite, on two processes          make lint    ruff: rules and format
 #   make bench   the budgets, each beside bare PyTorch       make types   mypy
+#   make docs    the generated pages of docs/
 #   make check   lint, types and test                        make clean   remove .venv and caches
 #
 # Another interpreter or another torch:  make test PYTHON=python3.12 TORCH='torch==2.12.*'
@@ -15,10 +16,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.nnatlas-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install lens test lint types bench check format clean
+.PHONY: help install lens test lint types bench docs check format clean
 
 help:
-	@sed -n '2,7s/^# \{0,1\}//p' $(MAKEFILE_LIST)
+	@sed -n '2,8s/^# \{0,1\}//p' $(MAKEFILE_LIST)
 
 install: $(STAMP)
 
@@ -51,6 +52,9 @@ types: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench $(ARGS)
+
+docs: $(STAMP)
+	$(BIN)/python -m nnatlas.cli.pages docs
 
 check: lint types test
 

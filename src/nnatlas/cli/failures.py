@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -11,22 +12,20 @@ from typer.core import TyperGroup
 
 from nnatlas.errors import AtlasError, LawBroken
 
-UsageError: type[Exception] = typer.BadParameter.__mro__[
-    1
-]  # typer brings its own click in some releases, and exports only this much
+# typer brings its own click in some releases; this much of it both have
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 TRACEBACK = "NNATLAS_TRACEBACK"
 
 
 class Commands(TyperGroup):
     """The group of all commands: it turns whatever a command raises into its one line."""
 
-    def main(self, *args: Any, **more: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:
         """Run a command line; ends the process unless `standalone_mode=False` is given."""
-        alone = more.pop("standalone_mode", True)
-        if not alone:
-            return super().main(*args, standalone_mode=False, **more)
+        if not more.pop("standalone_mode", True):
+            return super().main(args, prog_name, standalone_mode=False, **more)
         try:
-            code = super().main(*args, standalone_mode=False, **more)
+            code = super().main(args, prog_name, standalone_mode=False, **more)
         except UsageError as wrong:
             code = complain(f"{_message(wrong)}{_help_for(wrong)}")
         except AtlasError as wrong:
