@@ -5,6 +5,7 @@ from nnatlas.families._shapes import LLAMA, absent, kind
 
 _QKV = "linear_attn calls apply_mask_to_padding_states > out : batch seq (num_heads 3 key_head_dim)"
 _HEADS = "batch seq num_heads key_head_dim"
+_JOINED, _VALUES = "batch seq (num_heads value_head_dim)", "batch seq num_heads value_head_dim"
 _STATE = "batch num_heads key_head_dim value_head_dim"
 
 FAMILY = LLAMA.but(
@@ -29,10 +30,9 @@ FAMILY = LLAMA.but(
                 state_output=f"linear_attn > out[1] as {_STATE} shared",
                 states="outer_states(state_input, attention_keys, attention_values, decays)"
                 " as batch seq num_heads key_head_dim value_head_dim",
-                attention_head_outputs="linear_attn.norm > in : batch seq (num_heads value_head_dim)"
-                " as batch seq num_heads value_head_dim",
-                attention_gate="linear_attn.output_gate > out as batch seq channels",
-                attention_premix="linear_attn.out_proj > in as batch seq channels",
+                attention_head_outputs=f"linear_attn.norm > in : {_JOINED} as {_VALUES}",
+                attention_gate=f"linear_attn.output_gate > out : {_JOINED} as {_VALUES}",
+                attention_premix=f"linear_attn.out_proj > in : {_JOINED} as {_VALUES}",
                 attention_output="linear_attn > out[0] * block.attn_beta_factor",
             ),
         ),

@@ -89,13 +89,13 @@ def window_states(run: Run, point: Computed, state: Tensor, values: Tensor, beta
 
 
 @derived()
-def step_sizes(run: Run, point: Computed, time_steps: Tensor, values: Tensor) -> Tensor:
+def step_sizes(run: Run, point: Computed, time_steps: Tensor, values: Tensor | None = None) -> Tensor:
     """A state space model's step sizes, softplus of time step and bias: how strongly each token writes.
 
     The step of a single token comes spread over the head's width, the steps of a prompt are kept within the module's limits.
     """
     module = point.host.module
-    spread = time_steps.ndim == 3 and values.ndim == 4 and time_steps.shape[2] != module.num_heads
+    spread = values is not None and time_steps.ndim == 3 and time_steps.shape == values[:, 0].shape
     time_steps = time_steps[:, None, :, 0] if spread else time_steps
     steps = F.softplus(time_steps.float() + _bias(module))
     limits = getattr(module, "time_step_limit", None)
@@ -131,22 +131,22 @@ def channel_decays(run: Run, point: Computed, values: Tensor) -> Tensor:
 @derived()
 def recurrent_state(run: Run, point: Computed, cache: Any) -> Tensor:
     """The recurrent state that a cache holds for this block, zeros before the first token."""
-    return _cached(point, cache, "get_recurrent_state")
+    return _cached(run, point, cache, "get_recurrent_state")
 
 
 @derived()
 def conv_state(run: Run, point: Computed, cache: Any) -> Tensor:
     """The inputs that a cache holds for this block's convolution, zeros before the first token."""
-    return _cached(point, cache, "get_conv_state")
+    return _cached(run, point, cache, "get_conv_state")
 
 
 @derived()
 def linear_cache(run: Run, point: Computed, cache: Any) -> Tensor:
     """The state that a cache of linear attention holds for this block, zeros before the first token."""
-    return _cached(point, cache, "get_linear_cache")
+    return _cached(run, point, cache, "get_linear_cache")
 
 
-def _cached(point: Computed, cache: Any, getter: str) -> Tensor:
+def _cached(run: Run, point: Computed, cache: Any, getter: str) -> Tensor:
     if cache is None:
         raise Unavailable(f"{point.name}: the forward keeps no cache; pass use_cache=True")
     found = getattr(cache, getter)(point.host.module.layer_idx)

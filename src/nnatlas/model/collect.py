@@ -119,6 +119,7 @@ class Gathering(Run):
         super().__init__(model, lambda: None)
         self._by_site: dict[Hashable, list[Point]] = {}
         self._values: dict[str, Any] = {}
+        self._derived: dict[str, Computed] = {}  # not yet computed; what one needs comes before it
         self.wanted: set[Hashable] = set()
 
     def need(self, point: Point | Computed) -> None:
@@ -126,6 +127,7 @@ class Gathering(Run):
         if isinstance(point, Computed):
             for part in DERIVED[point.function].needs(point) or [self.model.start]:
                 self.need(part)
+            self._derived[point.name] = point
             return
         if point.after is not None:
             self.need(point.after)
@@ -160,13 +162,20 @@ class Gathering(Run):
     def reach(self, site: Hashable, payload: Any, at: Point | None = None) -> None:
         for point in self._by_site[site]:
             self._values[point.name] = Handed(point, payload.get(point.item), self.rows).value
+        self._derive()
         self.wanted.discard(site)
         if not self.wanted:
             raise _Enough
 
     def value(self, point: Point | Computed) -> Any:
-        """What was kept at a point, or is computed from what was kept."""
-        if isinstance(point, Computed):
-            needs, compute = DERIVED[point.function]
-            return compute(self, point, *map(self.value, needs(point)))
+        """What was kept at a point, or computed there from what was kept."""
         return self._values[point.name]
+
+    def _derive(self) -> None:
+        """Compute what can be by now: later the forward may have filled a cache or written over a state."""
+        for point in tuple(self._derived.values()):
+            needs, compute = DERIVED[point.function]
+            parts = needs(point)
+            if all(part.name in self._values for part in parts):
+                self._values[point.name] = compute(self, point, *(self._values[part.name] for part in parts))
+                del self._derived[point.name]
