@@ -37,6 +37,10 @@ class RecipeTrainer(Trainer):
         super().__init__(**kwargs)
         self.recipe = recipe
 
+    def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
+        """Matrices decay, norms and biases do not."""
+        return [name for name, parameter in model.named_parameters() if parameter.ndim > 1]
+
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
         """Counted in optimiser steps, and from 1: a first step at rate 0 would be wasted."""
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda done: rate_share(self.recipe, done + 1))
