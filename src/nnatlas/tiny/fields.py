@@ -1,9 +1,9 @@
 """What the fields of a transformers config mean, told from their names, and how large each is in a tiny model.
 
 Tables of values and the names they hold for, where `*` stands for anything; the first row that has the name decides.
-No model type is named here: `num_key_value_heads` counts key-value heads whoever uses it.  The values are chosen so that a
-mix-up shows: heads are wider than `hidden_size / num_heads`, the MLP is not as wide as all heads together, every group
-count is 2 or more, no two factors of a type are equal and none is near 1.
+No model type is named here: `num_key_value_heads` counts key-value heads whoever uses it.  The values are chosen so
+that a mix-up shows: heads are wider than `hidden_size / num_heads`, the MLP is not as wide as all heads together, every
+group count is 2 or more, no two factors of a type are equal and none is near 1.
 """
 
 from __future__ import annotations

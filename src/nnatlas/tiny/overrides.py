@@ -1,8 +1,8 @@
 """Overrides: what one type needs beyond the general rules, as data.
 
 A key is a dotted path through the config, e.g. `"text_config.layer_types"`.  A leading `*.` stands for every place in
-the tree, sub-configs and dicts alike, where the rest of the path already leads somewhere: `"*.mrope_section"` sets them
-all.  A value with a `"model_type"` is a whole config, e.g. a tower of another type.
+the tree, sub-configs and dicts alike, where the rest of the path already leads to something: `"*.mrope_section"` sets
+them all, and none where there is none.  A value with a `"model_type"` is a whole config, e.g. a tower of another type.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Node = PretrainedConfig | MutableMapping[str, Any]
 
 
 def apply_overrides(config: PretrainedConfig, overrides: Mapping[str, object]) -> None:
-    """Set every path of `overrides` in `config`, in order; one that leads nowhere is an InputError with what there is."""
+    """Set every path of `overrides` in `config`, in order.  InputError for a path without a star that leads nowhere."""
     for path, value in overrides.items():
         *parents, name = path.removeprefix("*.").split(".")
         anywhere = path.startswith("*.")
         places = [node for root in (_nodes(config) if anywhere else [config]) for node in _descend(root, parents)]
         places = [node for node in places if name in _fields(node)] if anywhere else places
-        if not places:
+        if not places and not anywhere:
             there = ", ".join(_fields(config))
             raise InputError(f"the override {path!r} leads nowhere in a {config.model_type!r} config; it has {there}")
         for node in places:

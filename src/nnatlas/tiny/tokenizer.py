@@ -16,8 +16,8 @@ def byte_tokenizer(vocab_size: int = 259) -> PreTrainedTokenizerFast:
     """Bytes as tokens 0 to 255, then `<|pad|>`, `<|begin|>` and `<|end|>`; any text comes back exactly as it went in.
 
     A begin token is put first unless `add_special_tokens=False`; batches are padded on the left; the chat template
-    writes each message as `role:`, a new line, the text and an end token.  `vocab_size` adds `<|unused_259|>` and so on,
-    so that every id a model of that vocabulary can produce decodes to something.
+    writes each message as `role:`, a new line, the text and an end token.  `vocab_size` adds `<|unused_259|>` and so
+    on, so that every id a model of that vocabulary can produce decodes to something.
 
     >>> byte_tokenizer()("hé", add_special_tokens=False).input_ids
     [104, 195, 169]

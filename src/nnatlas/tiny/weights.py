@@ -1,8 +1,8 @@
 """Random weights with which a tiny model behaves like a model: nothing neutral, nothing that explodes.
 
 After the library's own initialisation every norm gain is 1, every bias 0 and every matrix small, so a reader that
-forgets a gain or a bias would still agree with the model.  Here they all move, while activations stay of the order of 1,
-attention patterns lie between uniform and one-hot, and logits spread over a few units.
+forgets a gain or a bias would still agree with the model.  Here they all move, while activations stay of the order of
+1, attention patterns lie between uniform and one-hot, and logits spread over a few units.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from transformers.pytorch_utils import Conv1D
 TABLE_STD = 0.25  # of embeddings and of the head: logits of about 0.25 * sqrt(hidden 64) = 2
 GAIN = 1.2  # of a linear map: the size of its output for an input of size 1
 NOISE = 0.3
+NEAR_ZERO = 0.05  # where a value that only scaled would stay too small to be noticed
 TEMPERATURE = r"\.temp$"  # starts at 0, where every pattern would be uniform
 
 
@@ -27,10 +28,15 @@ def perturb(model: PreTrainedModel) -> None:
     spread = _spreads(model)
     saved = {id(tensor): (name, tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
     for name, tensor in saved.values():  # tied weights once
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() and not _is_table(tensor):
             start = torch.nan_to_num(tensor.float(), posinf=0.0, neginf=0.0)
             start = start + 1 if re.search(TEMPERATURE, name) else start
             tensor.copy_(_moved(start, spread.get(id(tensor))))
+
+
+def _is_table(tensor: Tensor) -> bool:
+    """A buffer whose numbers differ from the start: worked out from the config, as the decay rates of a head are."""
+    return not isinstance(tensor, nn.Parameter) and bool((tensor != tensor.flatten()[:1]).any())
 
 
 def _spreads(model: PreTrainedModel) -> dict[int, float]:
@@ -51,7 +57,7 @@ def _moved(tensor: Tensor, spread: float | None) -> Tensor:
     if spread is not None or (tensor.ndim >= 2 and _is_centred(tensor)):
         return torch.randn_like(tensor) * (spread or _glorot(tensor.shape))
     noise = NOISE * torch.randn_like(tensor).clamp(-2, 2)
-    return torch.where(tensor == 0, noise, tensor * (1 + noise))
+    return torch.where(tensor.abs() < NEAR_ZERO, noise, tensor * (1 + noise))
 
 
 def _is_centred(tensor: Tensor) -> bool:
