@@ -35,7 +35,8 @@ from nnatlas.errors import (
 
 if TYPE_CHECKING:
     from nnatlas.check import check
-    from nnatlas.model import StandardizedTransformer, load
+    from nnatlas.model import StandardizedTransformer
+    from nnatlas.model.load import load
     from nnatlas.pull import pull
 
 __version__ = "0.1.0"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 import regex
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -66,10 +66,10 @@ class Oracle:
         pieces = [piece for piece in regex.split(r"(\p{N})", text) if piece]
         words = [word for piece in pieces for word in self.WORDS.findall(piece)]
         parts = [part for word in words for part in self.merge([SYMBOLS[b] for b in word.encode()])]
-        return [self.ids[part] for part in parts if part in self.ids]
+        return [self.ids[part] for part in parts]
 
     def knows(self, text: str) -> bool:
-        """Some bytes, the first of code points nobody uses, have no token: the vocabulary has 235 of the 256."""
+        """The vocabulary has 235 of the 256 bytes; the others are control characters and begin unused code points."""
         return all(SYMBOLS[b] in self.ids for b in text.encode())
 
     def merge(self, parts: list[str]) -> list[str]:
@@ -93,7 +93,7 @@ def oracle(smollm2_folder):
 )
 def test_tokens_of_difficult_texts(text, tokenizer, oracle):
     assert tokenizer(text).input_ids == oracle(text)
-    assert tokenizer.decode(tokenizer(text).input_ids) == text or not oracle.knows(text)
+    assert tokenizer.decode(tokenizer(text).input_ids) == text
 
 
 TEXT = st.text(
@@ -104,5 +104,6 @@ TEXT = st.text(
 @settings(max_examples=150, deadline=None)
 @given(text=TEXT)
 def test_tokens_of_any_text(text, tokenizer, oracle):
+    assume(oracle.knows(text))
     assert tokenizer(text).input_ids == oracle(text)
-    assert tokenizer.decode(tokenizer(text).input_ids) == text or not oracle.knows(text)
+    assert tokenizer.decode(tokenizer(text).input_ids) == text
