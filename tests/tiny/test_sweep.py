@@ -1,4 +1,4 @@
-"""Every type that has a family row, built tiny with the row's own fields.  Minutes: `NNATLAS_SWEEP=1 pytest tests/tiny`."""
+"""Every type that has a row, built tiny with the row's own fields: `NNATLAS_SWEEP=1 pytest tests/tiny`, minutes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _spreads(model: PreTrainedModel) -> dict[int, float]:
     spread: dict[int, float] = {}
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            spread[id(module.weight)] = GAIN / math.sqrt(module.in_features)
+            spread[id(module.weight)] = GAIN / math.sqrt(max(1, module.in_features))  # 0 where a part is switched off
         elif isinstance(module, Conv1D):
             spread[id(module.weight)] = GAIN / math.sqrt(module.nx)
     tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
