@@ -77,9 +77,16 @@ class Stop:
         given = self.handed.get(point.name)
         return (given.value if given is not None else point.codec.take(native, self.batch)).shape
 
+    def keep(self, point: Computed, value: Tensor) -> None:
+        """Hold a derived tensor until the forward goes on, so that a write into it does not go unnoticed."""
+        self.retired.append(Handed(point, value, self.batch))
+
     def settle(self) -> bool:
         """Give the forward what was edited here; whether anything was."""
-        return any([given.settle(self.payload, self.batch) for given in self.handed.values()])
+        for given in self.retired:
+            given.refuse_if_derived()
+        edited = [given.settle(self.payload, self.batch) for given in self.handed.values()]
+        return any(edited)
 
     def release(self) -> list[Handed]:
         """Let go of the tensors; what is left is enough to notice late edits."""
@@ -101,13 +108,6 @@ class Handed:
             self.value = point.codec.take(native, batch)
         self.version = _version(self.value)
 
-    @classmethod
-    def of_derived(cls, point: Computed, value: Tensor) -> Handed:
-        """A derived tensor: nothing is written back, so any write into it is an error."""
-        given = cls(point, value, 0)
-        given.release()
-        return given
-
     @property
     def item(self) -> Any:
         """Which piece of the payload it was taken from."""
@@ -125,6 +125,11 @@ class Handed:
             self._put_back(point, payload, batch, edited)
         self.version = _version(self.value)
         return edited
+
+    def refuse_if_derived(self) -> None:
+        """A derived tensor: nothing is written back, so any write into it is an error."""
+        if isinstance(self.point, Computed) and self.version != _version(self.value):
+            raise late_or_read_only(self.point)
 
     def _put_back(self, point: Point, payload: Any, batch: int, edited: bool) -> None:
         codec, native = point.codec, payload.get(point.item)
@@ -178,9 +183,6 @@ class Past:
     def __init__(self) -> None:
         self._given: list[Handed] = []
         self._prune_at = PRUNE_AT
-
-    def add(self, given: Handed) -> None:
-        self._given.append(given)
 
     def settle(self, stop: Stop) -> None:
         """Write back what was edited at a stop the forward is about to leave, and remember what was handed out there."""

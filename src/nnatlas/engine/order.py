@@ -93,7 +93,7 @@ def passed(run: Run, point: Point) -> bool:
     if stands.module is run.model.module and stands.stage == OUTPUT:
         return True
     lesson = _current(run, point)
-    if lesson is not None and event(point) in lesson.events:
+    if lesson is not None and lesson.has_seen(point):
         return True
     asked, here = position(run.model, point), position(run.model, stands)
     if asked is None or here is None:
@@ -161,6 +161,11 @@ class Lesson:
             if point is not None:
                 with suppress(Unavailable):
                     self._removers.append(INSTALLERS[ATTENTION](self.run, point))
+
+    def has_seen(self, point: Point) -> bool:
+        """Whether the forward has come by a point, or has left the module that it is inside of."""
+        inside = point.stage not in (INPUT, OUTPUT)
+        return event(point) in self.events or (inside and (point.inside, OUTPUT, "") in self.events)
 
     def note(self, site: Any) -> None:
         """A tap asks whether its site is wanted: the forward is just coming by."""

@@ -20,7 +20,7 @@ from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import complaints, order
 from nnatlas.engine.crossing import Side, cross
 from nnatlas.engine.derived import DERIVED
-from nnatlas.engine.held import Handed, Past, Stop
+from nnatlas.engine.held import Past, Stop
 from nnatlas.engine.taps import Taps
 from nnatlas.errors import NotInRun
 
@@ -141,8 +141,8 @@ class Run:
     def _compute(self, point: Computed) -> Any:
         needs, compute = DERIVED[point.function]
         value = compute(self, point, *(self.read(part) for part in needs(point)))
-        if isinstance(value, torch.Tensor):
-            self._past.add(Handed.of_derived(point, value))
+        if isinstance(value, torch.Tensor) and self._stop is not None:
+            self._stop.keep(point, value)
         return value
 
     def _go_to(self, point: Point) -> Stop:
