@@ -32,10 +32,10 @@ def _judged(trial: Trial, reading: Reading, in_place: Effect | str, assigned: Ef
     for way, effect in (("in place", in_place), ("by assignment", assigned)):
         if isinstance(effect, str):
             return trial.broken("causal", reading, f"an edit {way} failed: {effect}")
-        if effect.later <= allowed:
-            return trial.broken("causal", reading, f"an edit {way} does not change the logits")
         if has_position(reading) and effect.earlier > allowed:
             return _finding(reading, f"an edit {way} changes the logits of earlier positions", effect.earlier)
+        if not (effect.reaches if has_position(reading) else max(effect.later, effect.earlier) > 10 * effect.noise):
+            return trial.broken("causal", reading, f"an edit {way} does not change the logits")
     assert isinstance(in_place, Effect) and isinstance(assigned, Effect)
     differs = apart(in_place.logits, assigned.logits)
     if differs > allowed:

@@ -63,7 +63,7 @@ def the_rotary_leaves_the_first_position_alone(trial: Trial) -> Iterator[Finding
         for plain, rotated in (("unrotated_queries", "attention_queries"), ("unrotated_keys", "attention_keys")):
             before, after = at(plain), at(rotated)
             if before is not None and after is not None:
-                one, other = before[:, :, 0].double(), after[:, :, 0].double()
+                one, other = _repeated(before, after)[:, :, 0].double(), after[:, :, 0].double()
                 stretch = (one * other).sum((0, 1)) / (one * one).sum((0, 1)).clamp(min=1e-12)
                 words = f"{rotated} at position 0" + ("" if apart(one, other) < 1e-2 else " less a stretch")
                 yield from at.equation(plain, words, other, one * stretch)

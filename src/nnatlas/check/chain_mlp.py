@@ -92,7 +92,7 @@ def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
     for at in _mlps(trial):
         neurons, routed = at("expert_neurons"), at("routed_output")
         if neurons is not None and routed is not None:
-            total = _weighted_sum(at, neurons, routed)
+            total = at.scaled("routed_output", _weighted_sum(at, neurons, routed))
             yield from at.equation("expert_neurons", "summed through the down projections: routed_output", total, routed)
 
 

@@ -14,9 +14,8 @@ from nnatlas.check.findings import BROKEN, EXCEPTED, HOLDS, Finding
 from nnatlas.check.registry import LAWS
 from nnatlas.check.report import MEASURED, Measured, Report
 from nnatlas.check.trial import Trial
-from nnatlas.errors import InputError
+from nnatlas.errors import AtlasError, InputError
 from nnatlas.model import StandardizedTransformer, load
-from nnatlas.model.support import Support
 
 assert _laws  # imported for the laws it registers
 
@@ -88,10 +87,13 @@ def _declared(trial: Trial, finding: Finding) -> Finding:
 
 
 def _values(trial: Trial, findings: Sequence[Finding]) -> dict[str, Measured]:
-    """Every value of the vocabulary as it was predicted and found."""
-    support: Support = trial.model.support()
+    """Every value of the vocabulary as it was predicted and found; none where the row's cells do not even fit."""
+    try:
+        rows = trial.model.support().rows
+    except AtlasError:
+        return {}
     found = {}
-    for key, row in support.rows.items():
+    for key, row in rows.items():
         own = [finding for finding in findings if finding.value == key]
         said = {what: _said([one for one in own if one.law == law]) for what, law in MEASURED.items()}
         laws = {law: _said([one for one in own if one.law == law]) for law in dict.fromkeys(one.law for one in own)}

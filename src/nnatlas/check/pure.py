@@ -48,7 +48,7 @@ def _undisturbed(trial: Trial, readings: Sequence[Reading], act: Act, said: str)
     readings = [reading for reading in readings if trial.snapshot.fault(reading.point) is None]
     for exact in (True, False):
         group = [reading for reading in readings if _exactly(trial, reading, said) == exact]
-        guilty = _guilty(trial, group, act, 0.0 if exact else trial.tolerance)
+        guilty = _guilty(trial, group, act, 0.0 if exact else trial.other_course)
         for reading in group:
             allowed = "bit for bit" if exact else "up to rounding"
             why = guilty.get(reading.label, f"{said} changes nothing, {allowed}")

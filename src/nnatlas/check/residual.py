@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
+from torch import Tensor
+
 from nnatlas import places
 from nnatlas.check.at import At
-from nnatlas.check.findings import BROKEN, Finding
+from nnatlas.check.findings import BROKEN, Finding, apart
 from nnatlas.check.registry import law
 from nnatlas.check.trial import Trial, identity_of
 from nnatlas.places import Absent
@@ -31,4 +34,18 @@ def _tested(trial: Trial, at: At, identity: str) -> Finding:
     if missing:
         said = f"{identity}: no {', '.join(missing)} here"
         return Finding("residual", "block.layer_output", at.block.name, BROKEN, said)
-    return trial.equal("residual", "block.layer_output", at.block.name, identity, reduce(add, parts), got)
+    total = reduce(add, parts)
+    finding = trial.equal("residual", "block.layer_output", at.block.name, identity, total, got)
+    values = {term.value: part for term, part in zip(terms[1:], parts[1:], strict=False) if term.value}
+    return _blamed(at, finding, values, got - total) if finding.broken and total.shape == got.shape else finding
+
+
+def _blamed(at: At, finding: Finding, added: dict[str, Tensor], lacking: Tensor) -> Finding:
+    """The same, naming the part that would make the sum right by a factor alone, if there is one."""
+    for name, part in added.items():
+        host, needed = at.host(name), (part + lacking).double()
+        factor = float((needed * part).sum() / part.double().square().sum().clamp(min=1e-30))
+        if host is not None and apart(factor * part, needed) < 10 * at.trial.tolerance:
+            said = f"{finding.detail}; it would hold with {factor:.4g} times {name}"
+            return replace(finding, value=host.values[name].key, detail=said)
+    return finding

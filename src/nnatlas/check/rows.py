@@ -19,11 +19,19 @@ POSITION_AXES = ("seq", "query")
 
 
 class Effect(NamedTuple):
-    """What an edit did to the logits, relative to their size: from the edited position on, and before it."""
+    """What an edit did to the logits, relative to their size: from the edited position on, and before it.
+
+    `noise` is what two rows without any edit differ by: a mixture of experts groups its tokens, so rows are not quite alone.
+    """
 
     later: float
     earlier: float
+    noise: float
     logits: Tensor
+
+    @property
+    def reaches(self) -> bool:
+        return self.later > 10 * max(self.noise, self.earlier)
 
 
 def edit_in_place(run: Run, reading: Reading, row: int, at: int) -> None:
@@ -62,8 +70,8 @@ def _tried(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None])
 
 
 def _one_forward(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None]) -> dict[str, Effect | str]:
-    """Row i bears the edit of value i; the last row bears none and is what the others are compared with."""
-    ids = trial.single.repeat(len(readings) + 1, 1)
+    """Row i bears the edit of value i; the last two bear none: what the others are compared with, and how well rows agree."""
+    ids = trial.single.repeat(len(readings) + 2, 1)
     with torch.no_grad(), trial.model.trace(ids) as traced:
         for row, reading in enumerate(readings):
             edit(traced._run, reading, row, trial.edited_at)
@@ -72,9 +80,9 @@ def _one_forward(trial: Trial, readings: Sequence[Reading], edit: Callable[..., 
     size = control.square().mean().sqrt().clamp(min=1e-30)
     moved = ((logits[:-1] - control) / size).abs().flatten(2).amax(-1)  # value, position
     moved = torch.nan_to_num(moved, nan=float("inf"))
-    before = moved[:, : trial.edited_at].amax(-1)
+    noise, cut = float(moved[-1].max()), trial.edited_at
     return {
-        reading.label: Effect(float(moved[row, trial.edited_at :].max()), float(before[row]), logits[row])
+        reading.label: Effect(float(moved[row, cut:].max()), float(moved[row, :cut].max()), noise, logits[row])
         for row, reading in enumerate(readings)
     }
 
@@ -97,7 +105,8 @@ def changed(row: Tensor, reading: Reading, at: int) -> Tensor:
     counted = part.abs() < torch.finfo(part.dtype).max * 1e-4  # a mask's minus infinity stays
     seed = torch.Generator().manual_seed(crc32(reading.value.key.encode()))
     noise = torch.randn(part.shape, generator=seed).to(part)
-    size = part[counted].float().square().mean().sqrt().clamp(min=1e-3).to(part.dtype)
+    size = part[counted].float().square().mean().sqrt()
+    size = (size.clamp(min=1e-3) if size > 0 else torch.ones_like(size)).to(part.dtype)  # zeros: a state before its prompt
     return torch.where(counted, part + noise * size, part)
 
 

@@ -79,7 +79,8 @@ class Trial:
 
     def _reading(self, host: Host, name: str) -> Reading | None:
         try:
-            return Reading(host, host.values[name], host.point(name))
+            reading = Reading(host, host.values[name], host.point(name))
+            return reading if reading.bare else None
         except Unavailable:
             return None
         except (AtlasError, AttributeError, KeyError, TypeError, ValueError) as fault:
@@ -128,6 +129,11 @@ class Trial:
     def repeats(self) -> bool:
         """Whether the bare forward gives the same bits twice (some accelerator kernels do not)."""
         return torch.equal(self.bare, self.logits(self.single))
+
+    @property
+    def other_course(self) -> float:
+        """How far logits may move when attention goes step by step: in half precision that rounds every score differently."""
+        return self.tolerance if self.tolerance <= TOLERANCES[torch.float32] else WHOLE_FORWARD * self.tolerance
 
     # -- findings --------------------------------------------------------------------------------------------------
 
