@@ -17,6 +17,21 @@ NO_MLP = "this block has no MLP: its one mixer adds to the stream and that is al
 NO_STEPS = "its recurrence has no step size: decays and betas are computed directly"
 NO_NORM_NO_GATE = "the scan applies its gate itself, so what is read from the state never stands alone"
 
+CARRIED = {
+    "causal linear_attn.state_output": "it is what the next cached step starts from; this call's logits no longer depend on it",
+    "gradient linear_attn.state_output": "it is what the next cached step starts from; this call's logits no longer depend on it",
+    "gradient linear_attn.state_input": "before a prompt it is zeros that depend on no parameter; requires_grad_() on it works",
+}
+"""Laws that the state itself cannot obey within one call."""
+PADDED = {"batch padding": "a bias in the input projection fills the padding, which the short convolution then sees"}
+CLAMPED = {
+    "batch cache": "a prompt's step sizes are kept above the config's least step size, those of single steps are not"
+}
+FROM_NOTHING = {
+    f"{law} linear_attn.state_input": "the scan over a prompt takes no state: it starts from nothing"
+    for law in ("pure", "causal", "gradient")
+}
+
 _RULE = "linear_attn calls torch_chunk_gated_delta_rule|torch_recurrent_gated_delta_rule"
 _KIMI = "linear_attn calls chunk_kimi_delta_attention|recurrent_kimi_delta_attention"
 _MATRIX = "batch num_heads key_head_dim value_head_dim"

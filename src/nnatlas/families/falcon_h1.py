@@ -1,6 +1,6 @@
 """Falcon-H1: attention and a Mamba-2 mixer side by side in every block, both added to the stream, constants on every branch."""
 
-from nnatlas.families._mixers import MAMBA2, MAMBA_NOTES
+from nnatlas.families._mixers import CARRIED, MAMBA2, MAMBA_NOTES, PADDED
 from nnatlas.families._shapes import LLAMA
 
 _PARTS = "linear_attn.in_proj > out : batch seq (channels | conv_channels | num_heads)"
@@ -20,6 +20,7 @@ FAMILY = LLAMA.but(
         "attention_gate": f"{_PARTS} -> 0 * config.ssm_multipliers.0 as batch seq channels",
         "attention_output": "linear_attn > out * block.ssm_out_multiplier",
     },
+    breaks=CARRIED | PADDED,
     notes=MAMBA_NOTES
     | {
         "attention_norm_output": "the mixer multiplies it by ssm_in_multiplier, the attention by attention_in_multiplier",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nnatlas.families._mixers import MAMBA2, MAMBA_NOTES, NO_ATTENTION
+from nnatlas.families._mixers import CARRIED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED
 from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
 
 FAMILY = LLAMA.but(
@@ -33,6 +33,7 @@ FAMILY = LLAMA.but(
             },
         ),
     ),
+    breaks=CARRIED | PADDED,
     notes=MAMBA_NOTES,
     tiny={
         "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],

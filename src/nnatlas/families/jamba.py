@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nnatlas.families._mixers import MAMBA, MAMBA_NOTES, NO_ATTENTION
+from nnatlas.families._mixers import CARRIED, FROM_NOTHING, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED
 from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
 
 FAMILY = LLAMA.but(
@@ -15,6 +15,7 @@ FAMILY = LLAMA.but(
         replace(SPARSE, when="has feed_forward.experts"),
         kind("recurrent", "has mamba", self_attn=absent(NO_ATTENTION), linear_attn={"path": "mamba", **MAMBA}),
     ),
+    breaks=CARRIED | FROM_NOTHING | PADDED,
     notes=MAMBA_NOTES | {"unrotated_queries": "no rotary is applied", "unrotated_keys": "no rotary is applied"},
     tiny={"attn_layer_period": 4, "attn_layer_offset": 2},
 )

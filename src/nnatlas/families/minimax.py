@@ -1,6 +1,6 @@
 """MiniMax-01: lightning attention with a fixed decay a head in most blocks; each sublayer adds to the norm of the stream."""
 
-from nnatlas.families._mixers import NO_ATTENTION, NO_STEPS
+from nnatlas.families._mixers import CARRIED, NO_ATTENTION, NO_STEPS
 from nnatlas.families._shapes import LLAMA, absent, kind
 
 _QKV = "linear_attn calls apply_mask_to_padding_states > out : batch seq (num_heads 3 key_head_dim)"
@@ -37,6 +37,7 @@ FAMILY = LLAMA.but(
             ),
         ),
     ),
+    breaks=CARRIED,
     notes={
         "linear_attn.attention_queries": "after the SiLU on queries, keys and values, padding zeroed",
         "linear_attn.attention_keys": "after the SiLU, padding zeroed",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nnatlas.families._mixers import MAMBA2, MAMBA_NOTES, NO_ATTENTION, SINGLE
+from nnatlas.families._mixers import CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
 from nnatlas.families._shapes import SPARSE, absent, kind
 
 _NO_MIXER = "this block is an MLP: it mixes no tokens"
@@ -26,9 +26,7 @@ FAMILY = SINGLE.but(
     unrotated_keys="same as attention_keys",
     kinds=(
         kind("attention", "has mixer.q_proj"),
-        kind(
-            "recurrent", "has mixer.conv1d", self_attn=absent(NO_ATTENTION), linear_attn={"path": "mixer", **MAMBA2}
-        ),
+        kind("recurrent", "has mixer.conv1d", self_attn=absent(NO_ATTENTION), linear_attn={"path": "mixer", **MAMBA2}),
         kind(
             "dense",
             "has mixer.up_proj and lacks mixer.q_proj",
@@ -38,6 +36,7 @@ FAMILY = SINGLE.but(
         kind("mixture", "has mixer.experts", identity="layer_input + mlp_output = layer_output", **_MLP),
         replace(SPARSE, when="has mixer.experts"),
     ),
+    breaks=CARRIED | PADDED | CLAMPED,
     notes=MAMBA_NOTES
     | {
         "routed_output": "before the projection out of the experts' narrower width, where the checkpoint has one",

@@ -1,6 +1,6 @@
 """OLMo hybrid: pre-norm blocks with the gated delta rule, and post-norm blocks with attention between them."""
 
-from nnatlas.families._mixers import DELTA, DELTA_NOTES, NO_ATTENTION
+from nnatlas.families._mixers import CARRIED, DELTA, DELTA_NOTES, NO_ATTENTION
 from nnatlas.families._shapes import POST_NORM, absent, kind
 
 FAMILY = POST_NORM.but(
@@ -23,6 +23,7 @@ FAMILY = POST_NORM.but(
             mlp_output="mlp > out",
         ),
     ),
+    breaks=CARRIED,
     notes=DELTA_NOTES
     | {"linear_attn.betas": "a sigmoid, doubled where the config allows negative eigenvalues, so up to 2"},
 )

@@ -1,6 +1,6 @@
 """RecurrentGemma: gated linear recurrences (RG-LRU) in two blocks of three, local attention in the third."""
 
-from nnatlas.families._mixers import NO_ATTENTION, NO_STEPS
+from nnatlas.families._mixers import CARRIED, NO_ATTENTION, NO_STEPS
 from nnatlas.families._shapes import LLAMA, absent, kind
 
 _SCAN = "linear_attn.rg_lru calls _rnn_scan"
@@ -37,7 +37,8 @@ FAMILY = LLAMA.but(
             ),
         ),
     ),
-    breaks={"causal linear_attn.state_input": "a prompt's first position drops the state that it starts from"},
+    breaks=CARRIED
+    | {"causal linear_attn.state_input": "a prompt's first position drops the state that it starts from"},
     notes={
         "linear_attn.attention_values": "what is added to the state: the gated input times sqrt(1 - decay^2)",
         "linear_attn.decays": "the recurrent gate; a prompt's first position keeps nothing, whatever stands here",

@@ -1,6 +1,6 @@
 """Zamba: Mamba mixers with heads; in some blocks a shared transformer first adds to what the mixer reads, not to the stream."""
 
-from nnatlas.families._mixers import MAMBA, MAMBA_NOTES, NO_ATTENTION, SINGLE
+from nnatlas.families._mixers import CARRIED, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
 from nnatlas.families._shapes import absent, kind
 
 _ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
@@ -48,6 +48,7 @@ FAMILY = SINGLE.but(
             layer_mid=absent(_ASIDE),
         ),
     ),
+    breaks=CARRIED | PADDED,
     notes=MAMBA_NOTES
     | {
         "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
@@ -56,7 +57,14 @@ FAMILY = SINGLE.but(
         "mlp_input": "the normed output of the shared attention",
     },
     tiny={
-        "layers_block_type": ["linear_attention", "linear_attention", "hybrid", "linear_attention", "hybrid", "linear_attention"],
+        "layers_block_type": [
+            "linear_attention",
+            "linear_attention",
+            "hybrid",
+            "linear_attention",
+            "hybrid",
+            "linear_attention",
+        ],
         "num_hidden_layers": 6,
         "attention_hidden_size": 128,
         "attention_head_dim": 32,
