@@ -20,6 +20,10 @@ the tensor, or edits must reach this reader alone), `shared` (the forward uses t
 into it in place), `reported` (the forward hands the tensor out but goes on with another, so an edit would reach nothing),
 `after layers` (the call that comes after the last block).  Cells are parsed once into frozen records; an error quotes the
 cell and puts a caret under the fault.
+
+The sum that a block makes of its stream is written with the names of values or with places, each times factors:
+
+    layer_input + attention_output + mlp_output + extra_norm > out = layer_output / block.layer_scalar
 """
 
 from __future__ import annotations
@@ -189,6 +193,15 @@ class Place:
         return said + (", the call after the last block" if self.after_layers else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One summand of an identity: a value by name (`linear_attn.x` where two parts have one), times factors, or a place."""
+
+    value: str
+    factors: tuple[Factor, ...] = ()
+    place: Place | None = None
+
+
 def absent(reason: str) -> Absent:
     """What a family does not have, with the reason that errors, `support()` and the encyclopedia show."""
     return Absent(reason)
@@ -311,9 +324,7 @@ def parse(text: str) -> Place:
     """
     reader = _Reader(text)
     source, pattern = _source(reader), _pattern(reader)
-    factors = []
-    while found := reader.match(_FACTOR):
-        factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
+    factors = _factors(reader)
     through = reader.match(re.compile(r"through (exp|sigmoid)\b"))
     zeros = reader.match(re.compile(r"or zeros\b"))
     own = reader.match(re.compile(r"as ([a-z_ ]+?)(?=\s*(?:copied|shared|reported|after layers|$))"))
@@ -324,4 +335,35 @@ def parse(text: str) -> Place:
     axes = tuple(own[1].split()) if own else None
     flags = dict(copied=bool(copied), shared=bool(shared), reported=bool(reported), after_layers=bool(after))
     through_word = through[1] if through else ""
-    return Place(text, source, pattern, tuple(factors), through_word, bool(zeros), axes, **flags)
+    return Place(text, source, pattern, factors, through_word, bool(zeros), axes, **flags)
+
+
+@cache
+def identity(text: str) -> tuple[Term, ...]:
+    """The summands of an identity, and last what they make.
+
+    >>> [term.value for term in identity("layer_input + attention_output = layer_mid")]
+    ['layer_input', 'attention_output', 'layer_mid']
+    """
+    left, equals, right = text.partition(" = ")
+    if not equals:
+        raise PlaceError(f"an identity says what a sum makes, `a + b = c`, not {text!r}")
+    return tuple(_term(part.strip()) for part in (*left.split(" + "), right))
+
+
+def _term(text: str) -> Term:
+    if ">" in text:
+        return Term("", place=parse(text))
+    reader = _Reader(text)
+    name = reader.match(re.compile(r"[\w.]+"))
+    factors = _factors(reader)
+    if name is None or reader.at < len(text):
+        raise reader.fail("a summand is a value's name or a place, times factors")
+    return Term(name[0], factors)
+
+
+def _factors(reader: _Reader) -> tuple[Factor, ...]:
+    factors = []
+    while found := reader.match(_FACTOR):
+        factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
+    return tuple(factors)

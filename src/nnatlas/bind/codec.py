@@ -116,37 +116,56 @@ class Codec:
     @property
     def plain(self) -> bool:
         """The value is the native tensor itself."""
-        return self.view is None and not self.scales and not self.through and not self.separate
+        return self.view is None and not self.computed and not self.separate
 
     @property
     def separate(self) -> bool:
         """The value is handed out as a copy, and written back only when it was edited."""
         return self.copied or self.shared
 
+    @property
+    def computed(self) -> bool:
+        """The value's numbers are not the native ones, but computed from them."""
+        return bool(self.scales or self.through)
+
     def take(self, native: Tensor, batch: int) -> Tensor:
-        value = native if self.view is None else self.view(native, batch)
-        for scale, divides in self.scales:
-            value = value / scale() if divides else value * scale()
-        if self.through:
-            return THROUGH[self.through][0](value)
-        return value.clone() if self.separate and not self.scales else value
+        value = self._forth(self._seen(native, batch))
+        return value.clone() if self.separate and not self.computed else value
 
     def put(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
-        """A native tensor that holds `value`; `native` itself, written in place, where the place is shared."""
+        """A native tensor that holds `value`; `native` itself, written in place, where the place is shared.
+
+        Numbers that are still those of the native tensor stay so bit for bit, whatever is divided out again.
+        """
+        seen = self._seen(native, batch)
+        new = self._back(value)
+        if self.computed and not value.requires_grad:
+            new = torch.where(self._forth(seen) == value, seen, new.to(seen.dtype))
+        if self.shared:
+            seen.copy_(new)
+            return native
+        if self.view is None:  # a copy: not the body's tensor, which it may write into later
+            return new.to(device=native.device, dtype=native.dtype, copy=not self.computed)
+        fresh = native.clone()
+        self.view(fresh, batch).copy_(new)
+        return fresh
+
+    def _seen(self, native: Tensor, batch: int) -> Tensor:
+        return native if self.view is None else self.view(native, batch)
+
+    def _forth(self, seen: Tensor) -> Tensor:
+        """From the native numbers to the value's."""
+        for scale, divides in self.scales:
+            seen = seen / scale() if divides else seen * scale()
+        return THROUGH[self.through][0](seen) if self.through else seen
+
+    def _back(self, value: Tensor) -> Tensor:
         value = THROUGH[self.through][1](value) if self.through else value
         for scale, divides in self.scales:
             value = value * scale() if divides else value / scale()
-        if self.shared:
-            (native if self.view is None else self.view(native, batch)).copy_(value)
-            return native
-        if self.view is None:
-            own = not self.scales and not self.through  # not the body's tensor, which it may write into later
-            return value.to(device=native.device, dtype=native.dtype, copy=own)
-        fresh = native.clone()
-        self.view(fresh, batch).copy_(value)
-        return fresh
+        return value
 
     def rejoin(self, native: Tensor, value: Tensor, batch: int) -> Tensor:
         """The native tensor unchanged in number, but computed from `value`, so that gradients pass through it."""
         rebuilt = self.put(native, value, batch)
-        return _Pinned.apply(rebuilt, native.detach()) if self.scales or self.through else rebuilt
+        return _Pinned.apply(rebuilt, native.detach()) if self.computed else rebuilt

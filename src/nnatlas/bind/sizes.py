@@ -28,7 +28,7 @@ _QK_WIDTH = ("qk_head_dim", "q_head_dim", "head_dim", "head_size", "attention_he
 _KV_HEADS = ("num_kv_heads", "num_key_value_heads")
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
-_TOP_K = ("top_k", "num_experts_per_tok")
+_TOP_K = ("top_k", "num_experts_per_tok", "top_k_experts", "moe_top_k")
 
 # What the sizes of a recurrent mixer are called, by axis, the most telling name first.
 _MIXER = {

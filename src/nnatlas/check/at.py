@@ -25,13 +25,15 @@ class At:
         self.trial, self.block = trial, block
 
     def host(self, name: str) -> Host | None:
-        """The block, or the first of its parts that has a value of this name."""
-        hosts = (self.block, *(self.block.parts[part] for part in PARTS if part in self.block.parts))
-        return next((host for host in hosts if name in host.values and host.absence(name) is None), None)
+        """The block, or the first of its parts that has a value of this name; `linear_attn.x` asks that part alone."""
+        part, _, own = name.rpartition(".")
+        asked = (part,) if part else PARTS
+        hosts = (*(() if part else (self.block,)), *(self.block.parts[one] for one in asked if one in self.block.parts))
+        return next((host for host in hosts if own in host.values and host.absence(own) is None), None)
 
     def __call__(self, name: str) -> Any:
         host = self.host(name)
-        return None if host is None else self.trial.snapshot.copy(host.point(name))
+        return None if host is None else self.trial.snapshot.copy(host.point(name.rpartition(".")[2]))
 
     def term(self, term: Term) -> Tensor | None:
         """One summand of the block's identity, times its factors; None where it was not computed."""

@@ -32,8 +32,8 @@ def neurons_are_the_activation_gated_or_not(trial: Trial) -> Iterator[Finding]:
         if activation is None or neurons is None:
             continue
         gated = _gated(at, activation, neurons)
-        if apart(neurons, activation) <= trial.tolerance or gated is None:
-            yield from at.equation("mlp_activation", "mlp_neurons", neurons if gated is None else activation)
+        if apart(neurons, activation) <= trial.tolerance:
+            yield from at.equation("mlp_activation", "mlp_neurons", neurons)
         else:
             yield from at.equation("mlp_neurons", "mlp_activation · up_proj(mlp_input)", gated)
 

@@ -47,5 +47,5 @@ def _blamed(at: At, finding: Finding, added: dict[str, Tensor], lacking: Tensor)
         factor = float((needed * part).sum() / part.double().square().sum().clamp(min=1e-30))
         if host is not None and apart(factor * part, needed) < 10 * at.trial.tolerance:
             said = f"{finding.detail}; it would hold with {factor:.4g} times {name}"
-            return replace(finding, value=host.values[name].key, detail=said)
+            return replace(finding, value=host.values[name.rpartition(".")[2]].key, detail=said)
     return finding

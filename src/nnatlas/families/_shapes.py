@@ -44,6 +44,17 @@ AS_CALLED: dict[str, Any] = dict(
     unrotated_keys="self_attn calls apply_rotary_pos_emb > in.k",
 )
 """Queries and keys that are no module's output just before the rotary: what the rotary is called with."""
+PAIRS_TO_HALVES = {
+    "chain unrotated_queries": "the rotary also reorders its dimensions, from neighbouring pairs to two halves"
+}
+"""What the latent families break."""
+INDEXED = PAIRS_TO_HALVES | {
+    "batch": "the indexer sees padding and cached keys otherwise than a whole prompt, in transformers itself",
+    "causal attention_latent": "an edit reaches only the queries for which the indexer picked that position",
+    "causal attention_keys": "an edit reaches only the queries for which the indexer picked that position",
+    "causal attention_values": "an edit reaches only the queries for which the indexer picked that position",
+}
+"""What the families with a sparse indexer break."""
 
 NO_ROTARY: dict[str, Any] = dict(
     unrotated_queries="same as attention_queries",
@@ -51,14 +62,18 @@ NO_ROTARY: dict[str, Any] = dict(
 )
 """Positions come in elsewhere: there is no rotary."""
 GATED_HEADS: dict[str, Any] = dict(
-    attention_gate="self_attn.gate_proj > out : batch seq (num_heads head_dim) through sigmoid as batch seq num_heads head_dim"
+    attention_gate=(
+        "self_attn.gate_proj > out : batch seq (num_heads head_dim) through sigmoid as batch seq num_heads head_dim"
+    )
 )
 """Every dimension of the heads' outputs is gated by the sigmoid of a projection of what the attention read."""
 SINK_GATE: dict[str, Any] = dict(
+    attention_scores="self_attn ~ softmax[0] > in",
+    attention_probabilities="self_attn ~ dropout[0] > out",
     attention_head_outputs="self_attn ~ matmul[1] > out : batch num_heads seq head_dim",
     attention_gate="self_attn ~ sigmoid[0] > out as batch num_heads seq",
 )
-"""A learned sink per head that takes its share after the mixing, as a gate."""
+"""A learned sink per head that takes its share after the mixing, as a gate, which is computed before the softmax."""
 GPT2_STACK: dict[str, Any] = dict(
     base="transformer",
     layers="base.h",
@@ -104,9 +119,36 @@ SPARSE = kind(
 )
 """A mixture.  The router's logits are taken where it computes them, before it chooses: an edit changes the choice."""
 
+TOWERS = tuple(
+    f"root.{part}"
+    for part in (
+        *(
+            "*vision*",
+            "*visual*",
+            "*image*",
+            "*video*",
+            "*audio*",
+            "*vqmodel*",
+            "*projector*",
+            "*connector*",
+            "*aligner*",
+        ),
+        *(
+            "*resampler*",
+            "language_projection",
+            "qformer",
+            "query_tokens",
+            "model.view_separator",
+            "model.generation_*",
+        ),
+    )
+)
+"""What stands beside the text model in wrappers: towers, projectors, generators of images."""
+
 LLAMA = Family(
     name="llama",
     shape="",
+    passes=TOWERS,
     kinds=(SPARSE,),
     cells=_checked(
         "_shapes",

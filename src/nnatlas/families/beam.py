@@ -12,7 +12,9 @@ FAMILY = SANDWICH.but(
     ),
     kinds=(
         kind(
-            "sparse", "has mlp.experts", routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
+            "sparse",
+            "has mlp.experts",
+            routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
         ),
     ),
 )

@@ -4,6 +4,9 @@ from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
     attention_premix="o_proj > in : batch seq (num_heads head_dim)",
-    notes={"attention_premix": "the heads' outputs, normed across all heads at once"},
-    breaks={"chain attention_premix": "the heads' outputs are normed across all heads before they are projected"},
+    notes={"mlp_neurons": "normed", "attention_premix": "the heads' outputs, normed across all heads at once"},
+    breaks={
+        "chain mlp_neurons": "the neurons are normed before they are projected",
+        "chain attention_premix": "the heads' outputs are normed across all heads before they are projected",
+    },
 )

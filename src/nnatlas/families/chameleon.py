@@ -5,6 +5,8 @@ from nnatlas.families._shapes import LLAMA, POST_NORM_ATTENTION, POST_NORM_MLP, 
 FAMILY = LLAMA.but(
     unrotated_queries="q_norm > out : (batch seq) num_heads qk_head_dim",
     unrotated_keys="k_norm > out : (batch seq) num_kv_heads qk_head_dim",
+    lm_head_output="lm_head > out copied",
+    notes={"logits": "the scores of image tokens are put down to the least number, in place"},
     kinds=(
         kind(
             "norm after",

@@ -7,6 +7,7 @@ FAMILY = LLAMA.but(
     base="transformer",
     layers="base.h",
     embed_tokens="base.w",
+    token_embeddings="embed_tokens > out copied",
     norm="base.layernorm",
     self_attn="multi_head_attention",
     mlp="ffn",

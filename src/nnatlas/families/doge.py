@@ -7,5 +7,9 @@ FAMILY = LLAMA.but(
         "layer_input * block.input_residual * block.post_attention_residual"
         " + attention_output * block.post_attention_residual + mlp_output = layer_output"
     ),
-    breaks={"chain block.layer_mid": "a learned vector, input_residual, weighs the stream before the attention is added"},
+    passes="block.input_residual block.post_attention_residual",
+    breaks={
+        "chain attention_scores": "the mask holds a learned function of the values",
+        "chain block.layer_mid": "a learned vector, input_residual, weighs the stream before the attention is added",
+    },
 )

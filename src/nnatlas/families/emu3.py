@@ -3,5 +3,6 @@
 from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
+    covers="emu3 emu3_text_model",
     tiny={"vocabulary_map": {"<image>": 5, "<|extra_200|>": 6}},
 )

@@ -2,4 +2,7 @@
 
 from nnatlas.families._shapes import LLAMA
 
-FAMILY = LLAMA.but()
+FAMILY = LLAMA.but(
+    passes="base.protein_encoder block.adapter",
+    notes={"layer_output": "where a protein is given, with what the block's adapter adds, which no value names"},
+)

@@ -13,9 +13,10 @@ FAMILY = SANDWICH.but(
             experts="block.experts",
             routed_output="block.post_feedforward_layernorm_2 > out",
             shared_expert_output="block.post_feedforward_layernorm_1 > out",
-            mlp_activation="act_fn > out",
-            mlp_neurons="down_proj > in",
+            mlp_activation="act_fn > out as batch seq dense_size",
+            mlp_neurons="down_proj > in as batch seq dense_size",
         ),
     ),
+    passes="base.embed_tokens_per_layer base.per_layer_* block.per_layer_* block.post_per_layer_input_norm",
     tiny={"text_config.head_dim": 8, "text_config.per_layer_config": {"3": {"head_dim": 16}}},
 )

@@ -3,7 +3,7 @@
 from nnatlas.families._shapes import GRANITE, LLAMA
 
 FAMILY = LLAMA.but(
-    covers="granite granite4_vision granite_docling",
+    covers="granite granite_docling",
     **GRANITE,
     readout="norm | lm_head | / logits_scaling",
 )

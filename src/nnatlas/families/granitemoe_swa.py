@@ -6,6 +6,7 @@ FAMILY = LLAMA.but(
     attention_output="self_attn > out * residual_multiplier",
     **SINK_GATE,
     mlp="block_sparse_moe",
+    mlp_input="mlp > in copied",
     mlp_output="added(routed_output, shared_expert_output)",
     shared_experts=("block.shared_mlp", absent(NO_SHARED)),
     readout="norm | lm_head | / logits_scaling",
@@ -18,5 +19,9 @@ FAMILY = LLAMA.but(
         ),
         kind("unshared", "lacks shared_mlp", mlp_output="mlp > out * residual_multiplier"),
     ),
+    breaks={
+        "chain mlp.mlp_output": "the block adds the mixture and the shared MLP up on its own",
+        "chain mlp.routed_output": "the shared MLP stands beside the mixture, in the block",
+    },
     tiny={"shared_intermediate_size": 112, "layer_rope_theta": [10000.0, 500.0, 10000.0, 10000.0]},
 )

@@ -8,5 +8,5 @@ FAMILY = LLAMA.but(
     mlp_post_norm=("post_norm2", absent("this size norms nothing that the MLP writes")),
     attention_output=("attention_post_norm > out * residual_multiplier", "self_attn > out * residual_multiplier"),
     mlp_output=("mlp_post_norm > out * residual_multiplier", "mlp > out * residual_multiplier"),
-    readout="norm | lm_head | / logits_scaling",
+    readout="norm | lm_head | * logits_scaling",
 )

@@ -16,11 +16,16 @@ FAMILY = LLAMA.but(
         ),
     ),
     sizes={"num_shared": "config.n_shared_experts"},
-    notes={"attention_output": "after a short convolution over the sequence", "mlp_output": "after a short convolution over the sequence"},
+    notes={
+        "attention_output": "after a short convolution over the sequence",
+        "mlp_output": "after a short convolution over the sequence",
+    },
     breaks={
+        "chain attention_scores": "a relative position bias that depends on the tokens is added to them",
         "chain self_attn.attention_output": "a short convolution over the sequence, attn_sconv, comes between",
         "chain mlp.mlp_output": "a short convolution over the sequence, mlp_sconv, comes between",
     },
+    passes="block.attn_sconv block.mlp_sconv",
     tiny={
         "vision_config.patch_size": 4,
         "vision_config.num_hidden_layers": 4,

@@ -16,10 +16,15 @@ FAMILY = LLAMA.but(
         ),
     ),
     sizes={"num_shared": "config.n_shared_experts"},
-    notes={"attention_output": "after a short convolution over the sequence", "mlp_output": "after a short convolution over the sequence"},
+    notes={
+        "attention_output": "after a short convolution over the sequence",
+        "mlp_output": "after a short convolution over the sequence",
+    },
     breaks={
+        "chain attention_scores": "a relative position bias that depends on the tokens is added to them",
         "chain self_attn.attention_output": "a short convolution over the sequence, attn_sconv, comes between",
         "chain mlp.mlp_output": "a short convolution over the sequence, mlp_sconv, comes between",
     },
+    passes="block.attn_sconv block.mlp_sconv",
     tiny={"log_scaling_n_floor": 4},
 )

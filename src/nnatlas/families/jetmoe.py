@@ -7,6 +7,8 @@ _PER_EXPERT = "every attention expert has an output projection of its own"
 FAMILY = LLAMA.but(
     **AS_CALLED,
     self_attn="self_attention",
+    attention_keys="attention > key as batch num_heads seq qk_head_dim",
+    attention_values="attention > value as batch num_heads seq head_dim",
     o_proj=absent(_PER_EXPERT),
     attention_premix=absent(_PER_EXPERT),
     attention_head_contributions=absent(_PER_EXPERT),
@@ -22,5 +24,7 @@ FAMILY = LLAMA.but(
             routed_output="same as mlp_output",
         ),
     ),
-    notes={"routed_output": "with the bias that the mixture adds at its end"},
+    notes={
+        "attention_keys": "repeated for each chosen expert, whose queries follow each other",
+        "attention_values": "repeated for each chosen expert","routed_output": "with the bias that the mixture adds at its end"},
 )

@@ -12,6 +12,7 @@ FAMILY = LLAMA.but(
     mlp_norm="final_layer_norm",
     mlp="ffn",
     o_proj="out_proj",
+    passes="base.segment_emb",
     up_proj="fc1",
     down_proj="fc2",
 )

@@ -19,6 +19,8 @@ FAMILY = LLAMA.but(
             expert_weights="router ~ topk[0] > out[0] : (batch seq) top_k through sigmoid",
             expert_neurons="batched_expert_neurons(expert_indices)",
             routed_output=absent(_SUMMED),
+            shared_expert_output="shared_experts > out : (batch seq) hidden_size copied",
+            mlp_output="mlp > out : (batch seq) hidden_size",
         ),
     ),
     notes={

@@ -6,7 +6,9 @@ FAMILY = LLAMA.but(
     indexer_choice=("self_attn.indexer > out as batch num_kv_heads query chosen_blocks", absent(NO_INDEXER)),
     kinds=(
         kind(
-            "sparse", "has mlp.experts", routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
+            "sparse",
+            "has mlp.experts",
+            routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
         ),
     ),
     tiny={

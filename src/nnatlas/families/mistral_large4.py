@@ -1,8 +1,14 @@
 """Mistral Large 4: latent attention over picked keys; later blocks take over an earlier one's latent and choice, and some apply no rotary."""
 
-from nnatlas.families._shapes import LLAMA, absent
+from nnatlas.families._shapes import INDEXED, LLAMA, absent
 
 FAMILY = LLAMA.but(
-    indexer_choice=("self_attn.indexer > out as batch query chosen", absent("this block attends to what an earlier block's indexer picked")),
+    indexer_choice=(
+        "self_attn.indexer > out as batch query chosen",
+        absent("this block attends to what an earlier block's indexer picked"),
+    ),
     readout="norm | lm_head | cap final_logit_softcapping",
+    notes={"unrotated_queries": "before they are scaled by a learned function of head and position"},
+    breaks=INDEXED | {"chain unrotated_queries": "queries are scaled by a learned function of head and position"},
+    passes="base.rotary_emb",
 )

@@ -32,7 +32,9 @@ FAMILY = LLAMA.but(
             identity=absent("the stream itself is normed after every sum"),
             layer_mid=f"up_proj > in {_FLAT} hidden_size shared",
             mlp_input=f"up_proj > in {_FLAT} hidden_size copied",
-            attention_norm_output=absent("the attention reads the stream as it enters the block; the norm comes after the sum"),
+            attention_norm_output=absent(
+                "the attention reads the stream as it enters the block; the norm comes after the sum"
+            ),
             mlp_norm_output=absent("the MLP reads the normed stream; the norm comes after the sum"),
         ),
     ),

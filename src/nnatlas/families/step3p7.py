@@ -6,7 +6,9 @@ FAMILY = LLAMA.but(
     attention_gate="self_attn.g_proj > out through sigmoid as batch seq num_heads",
     kinds=(
         kind(
-            "sparse", "has mlp.experts", routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
+            "sparse",
+            "has mlp.experts",
+            routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
         ),
     ),
 )
