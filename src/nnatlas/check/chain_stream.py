@@ -26,9 +26,10 @@ def each_block_enters_with_what_the_last_one_left(trial: Trial) -> Iterator[Find
 def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]:
     for block in trial.owner.blocks:
         at = At(trial, block)
-        entering, added = at("layer_input"), at("attention_output")
-        if not isinstance(identity_of(block), Absent) and entering is not None and added is not None:
-            yield from at.equation("layer_mid", "layer_input + attention_output", entering + added)
+        entering, added = at("layer_input"), [at(f"{part}.attention_output") for part in ("self_attn", "linear_attn")]
+        added = [one for one in added if one is not None]
+        if not isinstance(identity_of(block), Absent) and entering is not None and added:
+            yield from at.equation("layer_mid", "layer_input + attention_output", sum(added, entering))
 
 
 @law("chain")
