@@ -26,7 +26,7 @@ def vector_index() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def public_run() -> dict[str, torch.Tensor]:
-    """Inputs, weights and outputs of the public implementation, run unmodified where it is right (24 tokens, window 32)."""
+    """Inputs, weights, outputs of the public implementation, unmodified, where it is right (24 tokens, window 32)."""
     return load_file(VECTORS / "a_g6_moe_gate.safetensors")
 
 

@@ -32,7 +32,7 @@ def frequencies(config, width: int) -> list[float]:
     low, high = max(math.floor(index_of(32)), 0), min(math.ceil(index_of(1)), width - 1)
     high = high + 0.001 if high == low else high
     ramp = [min(max((j - low) / (high - low), 0), 1) for j in range(width // 2)]
-    return [theta / s * r + theta * (1 - r) for theta, r in zip(plain, ramp)]
+    return [theta / s * r + theta * (1 - r) for theta, r in zip(plain, ramp, strict=True)]
 
 
 def rotate(x: torch.Tensor, position: int, thetas: list[float]) -> torch.Tensor:
@@ -71,13 +71,13 @@ class Oracle:
             return list(v.reshape(n, -1))
 
         for p, v in enumerate(x):
-            W = lambda name, u: self.w[f"{b}{name}.weight"] @ u  # noqa: E731, N806
+            W = lambda name, u: self.w[f"{b}{name}.weight"] @ u
             if is_global:
                 latent = W("W_DKV", v)
                 rope_q = [rotate(h, p, thetas) for h in cut(W("W_QR", v), hq)]
                 rope_k = [rotate(h, p, thetas) for h in cut(W("W_KR", v), hk)]
-                q = [torch.cat(pair) for pair in zip(cut(W("W_UQ", W("W_DQ", v)), hq), rope_q)]
-                k = [torch.cat(pair) for pair in zip(cut(W("W_UK", latent), hk), rope_k)]
+                q = [torch.cat(pair) for pair in zip(cut(W("W_UQ", W("W_DQ", v)), hq), rope_q, strict=True)]
+                k = [torch.cat(pair) for pair in zip(cut(W("W_UK", latent), hk), rope_k, strict=True)]
                 yield q, k, cut(W("W_UV", latent), hk)
             else:
                 q = [rotate(h, p, thetas) for h in cut(W("W_Q", v), hq)]
@@ -107,7 +107,7 @@ class Oracle:
 
     def feed_forward(self, i: int, v: torch.Tensor) -> torch.Tensor:
         c, f = self.config, f"model.blocks.{i}.ffn."
-        named = lambda stem: [self.w[f"{f}{stem}{m}.weight"] for m in ("W_gate", "W_up", "W_down")]  # noqa: E731
+        named = lambda stem: [self.w[f"{f}{stem}{m}.weight"] for m in ("W_gate", "W_up", "W_down")]
         if not (c.moe_enabled and i % c.moe_layer_freq != 0):
             return self.swiglu(v, *named(""))
         total = sum(self.swiglu(v, *named(f"shared_experts.{s}.")) for s in range(c.n_shared_experts))
@@ -116,7 +116,7 @@ class Oracle:
         chosen = sorted(range(len(logits)), key=lambda e: -biased[e].item())[: c.num_experts_per_tok]
         weights = torch.exp((biased if c.legacy_expert_weights else logits)[chosen])
         weights = weights / weights.sum()
-        for weight, e in zip(weights, chosen):
+        for weight, e in zip(weights, chosen, strict=True):
             gate_up = self.w[f"{f}routed_experts.gate_up_proj"][e]
             half = c.intermediate_size
             total = total + weight * self.swiglu(
@@ -134,13 +134,15 @@ class Oracle:
 
     def row(self, ids: list[int], prefix: int = 0) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """One row of ids -> logits [seq, vocab] and the heads' logits, each [seq, vocab]."""
-        c, E = self.config, self.w["model.embedding.weight"]  # noqa: N806
+        c, E = self.config, self.w["model.embedding.weight"]
         x = [E[t] * math.sqrt(c.hidden_size) for t in ids]
         for i in range(c.num_hidden_layers):
             mixed = self.attention(i, [self.norm(v, f"model.blocks.{i}.norm1.weight") for v in x], prefix)
-            x = [v + m for v, m in zip(x, mixed)]
+            x = [v + m for v, m in zip(x, mixed, strict=True)]
             x = [
-                v + self.feed_forward(i, self.norm(v, f"model.blocks.{i}.norm2.weight")) if self.passes_gate(i, v) else v
+                v + self.feed_forward(i, self.norm(v, f"model.blocks.{i}.norm2.weight"))
+                if self.passes_gate(i, v)
+                else v
                 for v in x
             ]
         h = torch.stack([self.norm(v, "model.final_norm.weight") for v in x])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.apex.small_models import tiny_model, tokens
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -11,7 +12,6 @@ from nnatlas.apex.attention import eager_attention_forward
 from nnatlas.apex.attention_latent import Apex1LatentAttention
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.modeling import Apex1ForCausalLM
-from tests.apex.small_models import tiny_model, tokens
 
 
 def calls_to(monkeypatch) -> list[int]:

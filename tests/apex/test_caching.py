@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.apex.oracle import Oracle
+from tests.apex.small_models import tiny_model, tokens
 from transformers import DynamicCache
 
 from nnatlas.errors import InputError
-from tests.apex.oracle import Oracle
-from tests.apex.small_models import tiny_model, tokens
 
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
 LAYOUTS = {
@@ -139,7 +139,7 @@ def test_attention_implementations_agree(attention, prefix):
     model.set_attn_implementation("eager")
     eager = model(ids, prefix_len=prefix).logits
     model.set_attn_implementation(attention)
-    # compiling flex takes minutes, and torch's compiled CPU kernel gives NaN under sliding windows; the masks are at stake
+    # compiling flex takes minutes, and torch 2.13's CPU kernel gives NaN under windows; it is the masks that are tested
     torch.compiler.set_stance("force_eager")
     try:
         other = model(ids, prefix_len=prefix).logits

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.apex.small_models import tiny_model, tokens
 
 from nnatlas.apex.balancing import update_expert_bias
 from nnatlas.apex.feedforward import Apex1MoE
 from nnatlas.apex.modeling import Apex1ForCausalLM
-from tests.apex.small_models import tiny_model, tokens
 
 
 def first_moe(model) -> Apex1MoE:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
-from transformers import AutoTokenizer, LogitsProcessorList, TopPLogitsWarper
+from tests.apex.small_models import tiny_model, tokens
+from transformers import AutoTokenizer, TopPLogitsWarper
 
 from nnatlas.apex import checkpoint_path
 from nnatlas.apex.generation import MultiTokenDrafts, Speculation
 from nnatlas.apex.modeling import Apex1ForCausalLM
 from nnatlas.apex.training.corpus import split, standard_library
 from nnatlas.errors import InputError
-from tests.apex.small_models import tiny_model, tokens
 
 GREEDY = {"do_sample": False, "pad_token_id": 0}
 
@@ -86,11 +87,13 @@ def test_b10_drafts_stand_where_they_were_trained():
 
 
 def test_b11_sampled_speculation_has_the_models_own_distribution():
-    """Under temperature and top-p, every next token follows the model's exact law (accepting drafts unchecked does not)."""
+    """Under temperature and top-p, each next token follows the model's exact law; unchecked drafts would not."""
     model = tiny_model(vocab_size=6, num_hidden_layers=2, logit_scale=0.35, moe_enabled=False, skip_gate_enabled=False)
     model.generation_config.eos_token_id = None
     with torch.no_grad():
-        for block in model.model.blocks:  # the next token depends on the last one alone, so one long text has many draws
+        for (
+            block
+        ) in model.model.blocks:  # the next token depends on the last one alone, so one long text has many draws
             block.attn.W_O.weight.zero_()
         every = torch.arange(6)[:, None]
         law = TopPLogitsWarper(0.9)(every, model(every).logits[:, -1] / 0.9).softmax(-1)
@@ -99,7 +102,7 @@ def test_b11_sampled_speculation_has_the_models_own_distribution():
     options = dict(do_sample=True, temperature=0.9, top_p=0.9, top_k=0, pad_token_id=0, use_mtp=True)
     text = model.generate(torch.tensor([[3]]), max_new_tokens=700, **options)[0]
     counts = torch.zeros(6, 6)
-    for now, then in zip(text[:-1], text[1:], strict=True):
+    for now, then in pairwise(text):
         counts[now, then] += 1
     states = counts.sum(-1, keepdim=True)
     share = (states / states.sum())[:, 0]
@@ -123,7 +126,7 @@ def test_drafts_pass_through_the_same_processors_as_the_model():
 
 
 def test_speculation_needs_a_head_that_looks_ahead():
-    with pytest.raises(InputError, match=r"offsets are \[1\]"):
+    with pytest.raises(InputError, match=r"have offsets \[1\]"):
         tiny_model(n_predict=1).generate(tokens(1, 4), use_mtp=True, max_new_tokens=3, **GREEDY)
 
 

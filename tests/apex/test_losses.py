@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
+from tests.apex.small_models import tiny_model, tokens
 
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.losses import ahead_loss, training_loss, without_prefix
 from nnatlas.apex.modeling import Apex1ForCausalLM
-from tests.apex.small_models import tiny_model, tokens
 
 
 def by_hand(logits, labels, offset):
@@ -66,6 +66,7 @@ def test_sums_over_micro_batches_equal_one_batch():
     count = int((labels[:, 1:] != -100).sum())
     parts = [model(ids[i : i + 1], labels=labels[i : i + 1], num_items_in_batch=count).loss.item() for i in range(4)]
     assert sum(parts) == pytest.approx(model(ids, labels=labels).loss.item(), abs=1e-5)
+    assert model(ids, labels=torch.full_like(ids, -100)).loss.item() == 0
     assert ahead_loss(torch.zeros(1, 2, 5), torch.zeros(1, 2, dtype=torch.long), 2) is None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.apex import oracle
+from tests.apex.small_models import tiny_model, tokens
 
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.rotary import Apex1RotaryCache, attention_factor, rotary_frequencies
-from tests.apex import oracle
-from tests.apex.small_models import tiny_model, tokens
 
 
 @pytest.mark.parametrize(

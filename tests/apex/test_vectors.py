@@ -45,7 +45,9 @@ def recorded(model, ids, prefix):
             keep = lambda _m, _a, output, key=f"{name}.{i}", pick=pick: seen.update({key: pick(output)})
             handles.append(module.register_forward_hook(keep))
         if block.is_moe:
-            keep = lambda _m, _a, output, i=i: seen.update({f"router_logits.{i}": output[0], f"topk_idx.{i}": output[2]})
+            keep = lambda _m, _a, output, i=i: seen.update(
+                {f"router_logits.{i}": output[0], f"topk_idx.{i}": output[2]}
+            )
             handles.append(block.ffn.router.register_forward_hook(keep))
     output = model(ids, prefix_len=prefix, return_hidden=True)
     for handle in handles:

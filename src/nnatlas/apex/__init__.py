@@ -17,7 +17,7 @@ _HOMES = {
     "Apex1CausalLMOutput": "outputs",
     "PRESETS": "presets",
 }
-__all__ = ["checkpoint_path", "register", *_HOMES]
+__all__ = ["checkpoint_path", "register", *_HOMES]  # noqa: PLE0604  _HOMES holds strings
 
 
 def checkpoint_path() -> Path:

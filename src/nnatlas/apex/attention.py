@@ -12,7 +12,7 @@ from torch import nn
 
 
 def fold_heads(x: torch.Tensor, num_kv_heads: int) -> torch.Tensor:
-    """[batch, heads, seq, width] -> [batch, kv heads, heads per kv head * seq, width]; head h belongs to kv head h // groups."""
+    """[batch, heads, seq, width] -> [batch, kv heads, heads per kv head * seq, width]; neighbours share a kv head."""
     batch, _, _, width = x.shape
     return x.reshape(batch, num_kv_heads, -1, width)
 

@@ -1,9 +1,10 @@
 """Global attention over a compressed latent (multi-head latent attention, DeepSeek-V2, arXiv:2405.04434).
 
 What is unusual
-- the cache holds a latent of `kv_lora_rank` numbers and a rotated rope key per kv head side by side, not keys and values;
-- a query or key is `head_dim` unrotated columns followed by `qk_rope_head_dim` rotated ones, a value `head_dim` columns;
-  the rope query is read from the stream, not from the query's latent, and there is no norm on either latent;
+- the cache holds a latent of `kv_lora_rank` numbers and a rotated rope key per kv head side by side, not keys and
+  values;
+- a query or key is `head_dim` unrotated columns followed by `qk_rope_head_dim` rotated ones, a value `head_dim`
+  columns; the rope query is read from the stream, not from the query's latent, and there is no norm on either latent;
 - with a past, keys and values are not expanded again for every cached token: W_UK is folded into the query and W_UV
   into the output ("absorbed" form).  Absorbed attention is an attention implementation of its own, so it stands in only
   for the stock eager and sdpa functions; anything else under the interface (flex, a user's function, an observer of the
@@ -12,6 +13,7 @@ What is unusual
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -57,7 +59,7 @@ class Apex1LatentAttention(nn.Module):
         cache: Cache | None = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """[batch, seq, hidden] -> what the block adds to its stream, and the pattern where the implementation has one."""
+        """[batch, seq, hidden] -> what the block adds to its stream; and the pattern, if the implementation has one."""
         batch, seq, _ = hidden_states.shape
         query = _split_heads(self.W_UQ(self.W_DQ(hidden_states)), self.head_dim)
         rope_query = apply_rotary(_split_heads(self.W_QR(hidden_states), self.rope_dim), *rotary)
@@ -65,32 +67,54 @@ class Apex1LatentAttention(nn.Module):
         rope_key = apply_rotary(_split_heads(self.W_KR(hidden_states), self.rope_dim), *rotary)
         if cache is not None:
             # both as one head, which is what every kind of cache can hold
-            latent, flat = cache.update(latent, rope_key.transpose(1, 2).flatten(2).unsqueeze(1), self.layer_idx)
-            rope_key = _split_heads(flat[:, 0], self.rope_dim)
+            side_by_side = rope_key.transpose(1, 2).flatten(2).unsqueeze(1)
+            latent, side_by_side = cache.update(latent, side_by_side, self.layer_idx)
+            rope_key = _split_heads(side_by_side[:, 0], self.rope_dim)
 
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
-        # without a mask, several queries mean sdpa's own causal rule, which only sdpa knows to apply
-        mask_is_complete = attention_mask is not None or seq == 1
-        if attend in STOCK and mask_is_complete and self.absorbing_is_cheaper(seq, latent.shape[2]):
-            output, pattern = self.attend_absorbed(query, rope_query, latent, rope_key, attention_mask)
+        pattern: torch.Tensor | None
+        states = (query, rope_query, latent, rope_key, attention_mask)
+        if self._may_absorb(seq, attention_mask) and self.absorbing_is_cheaper(seq, latent.shape[2]):
+            output, pattern = self.attend_absorbed(*states)
         else:
-            output, pattern = attend(
-                self,
-                torch.cat((query, rope_query), dim=-1),
-                torch.cat((_split_heads(self.W_UK(latent[:, 0]), self.head_dim), rope_key), dim=-1),
-                _split_heads(self.W_UV(latent[:, 0]), self.head_dim),
-                attention_mask,
-                dropout=self.config.attention_dropout if self.training else 0.0,
-                scaling=self.scaling,
-                **kwargs,
-            )
+            output, pattern = self.attend_expanded(*states, **kwargs)
         return self.W_O(output.reshape(batch, seq, -1)), pattern
+
+    @property
+    def attention_function(self) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
+        """What `attn_implementation` names, as transformers' interface has it now."""
+        return ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+
+    def attend_expanded(
+        self,
+        query: torch.Tensor,
+        rope_query: torch.Tensor,
+        latent: torch.Tensor,
+        rope_key: torch.Tensor,
+        attention_mask: Any,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Attention on keys and values made from every latent; arguments as in `attend_absorbed`."""
+        return self.attention_function(
+            self,
+            torch.cat((query, rope_query), dim=-1),
+            torch.cat((_split_heads(self.W_UK(latent[:, 0]), self.head_dim), rope_key), dim=-1),
+            _split_heads(self.W_UV(latent[:, 0]), self.head_dim),
+            attention_mask,
+            dropout=self.config.attention_dropout if self.training else 0.0,
+            scaling=self.scaling,
+            **kwargs,
+        )
+
+    def _may_absorb(self, seq: int, attention_mask: Any) -> bool:
+        # several queries without a mask mean sdpa's own causal rule, which only sdpa knows to apply
+        says_all = seq == 1 if attention_mask is None else isinstance(attention_mask, torch.Tensor)
+        return says_all and self.attention_function in STOCK
 
     def absorbing_is_cheaper(self, seq: int, keys: int) -> bool:
         """Whether `seq` queries over a past save more by not expanding keys and values than wider dot products cost.
 
-        Per cached token, expanding costs latent * head_dim * kv_heads twice over; absorbing costs latent - head_dim more
-        for each query and head, twice over.
+        Per cached token, expanding costs latent * head_dim * kv_heads twice over; absorbing costs latent - head_dim
+        more for each query and head, twice over.
         """
         latent = self.config.kv_lora_rank
         wider = seq * self.num_heads * (latent - self.head_dim)

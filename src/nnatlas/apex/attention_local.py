@@ -40,7 +40,7 @@ class Apex1LocalAttention(nn.Module):
         cache: Cache | None = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """[batch, seq, hidden] -> what the block adds to its stream, and the pattern where the implementation has one."""
+        """[batch, seq, hidden] -> what the block adds to its stream; and the pattern, if the implementation has one."""
         batch, seq, _ = hidden_states.shape
         heads = (batch, seq, -1, self.head_dim)
         query = apply_rotary(self.W_Q(hidden_states).view(heads).transpose(1, 2), *rotary)

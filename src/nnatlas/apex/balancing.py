@@ -9,7 +9,8 @@ from nnatlas.apex.feedforward import Apex1MoE
 
 
 def next_bias(bias: torch.Tensor, load: torch.Tensor, alpha: float) -> torch.Tensor:
-    """bias [experts] moved by `alpha` up where an expert got less than an even share of `load` [experts], down where more.
+    """bias [experts] moved by `alpha` up where an expert got less than an even share of `load` [experts], down where
+    more.
 
     Kept within -1 and 1.
     """

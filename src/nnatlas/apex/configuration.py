@@ -1,8 +1,9 @@
 """APEX-1's configuration: transformers' field names, with every name of the APEX-1 document accepted as well.
 
 What is unusual
-- two kinds of attention block: local ones (grouped queries, `sliding_window`) and, every `global_layer_freq`-th, a global
-  one over a compressed latent; two kinds of feed-forward: dense ones and, off every `moe_layer_freq`-th, experts;
+- two kinds of attention block: local ones (grouped queries, `sliding_window`) and, every `global_layer_freq`-th, a
+  global one over a compressed latent; two kinds of feed-forward: dense ones and, off every `moe_layer_freq`-th,
+  experts;
 - `logit_scale` (None means hidden_size ** -0.5): the tied head reads a normed stream with embeddings that the input
   multiplies by sqrt(hidden_size), so without it an untrained model predicts its own last token;
 - the two `legacy_*` switches (and a logit scale of 1) give the public code's arithmetic, for comparing numbers with it.
@@ -28,9 +29,9 @@ def is_global_layer(layer_idx: int, global_layer_freq: int) -> bool:
 class Apex1Config(PreTrainedConfig):
     """Everything that decides the shape and the arithmetic of an APEX-1.
 
-    Fields are spelled as transformers spells them; the document's spellings (`d_model`, `n_heads_kv`, `local_window`, ...)
-    are aliases, in the constructor as on the object.  Sizes count numbers, `sliding_window` counts tokens and includes the
-    token itself.  Raises `InputError` for sizes that cannot be built.
+    Fields are spelled as transformers spells them; the document's spellings (`d_model`, `n_heads_kv`, `local_window`,
+    ...) are aliases, in the constructor as on the object.  Sizes count numbers, `sliding_window` counts tokens and
+    includes the token itself.  Raises `InputError` for sizes that cannot be built.
 
     >>> Apex1Config(d_model=64, n_layers=6, n_heads_q=4, d_head=16).hidden_size
     64
@@ -67,7 +68,7 @@ class Apex1Config(PreTrainedConfig):
     q_lora_rank: int = 96
     intermediate_size: int = 1376
     max_position_embeddings: int = 8192
-    rope_parameters: dict | None = None
+    rope_parameters: dict[str, Any] | None = None
     global_layer_freq: int = 6
     sliding_window: int = 512
     layer_types: list[str] | None = None
@@ -120,7 +121,7 @@ class Apex1Config(PreTrainedConfig):
 
     @property
     def head_offsets(self) -> range:
-        """How many tokens ahead each multi-token head predicts: 1 is the next token, which the main head predicts too."""
+        """How many tokens ahead each multi-token head predicts; 1 is the next token, which the main head predicts."""
         return range(self.first_head_offset, self.first_head_offset + self.n_predict)
 
     @classmethod
@@ -138,7 +139,8 @@ class Apex1Config(PreTrainedConfig):
     def from_sections(cls, sections: dict[str, dict[str, Any]], legacy: bool = False, **overrides: Any) -> Apex1Config:
         """From the document's nested sections (`model`, `attention`, `moe`, `skip_gate`, `multi_token_head`).
 
-        `legacy=True` also chooses the public code's arithmetic: its YaRN step, its biased expert weights, no logit scale.
+        `legacy=True` also chooses the public code's arithmetic: its YaRN step, its biased expert weights, no logit
+        scale.
         """
         fields = _flatten(sections)
         if legacy:

@@ -1,8 +1,8 @@
 """Feed-forwards: a dense SwiGLU, and a mixture of SwiGLU experts with shared ones that every token passes through.
 
 What is unusual
-- balancing needs no auxiliary loss: a bias per expert decides who is *chosen* and never enters the weights of the mixture
-  (arXiv:2408.15664); it is saved with the weights, and `balancing.py` moves it after each optimiser step;
+- balancing needs no auxiliary loss: a bias per expert decides who is *chosen* and never enters the weights of the
+  mixture (arXiv:2408.15664); it is saved with the weights, and `balancing.py` moves it after each optimiser step;
 - the routed experts are stacked tensors and run through transformers' experts interface (grouped where available).
 """
 
@@ -64,7 +64,8 @@ class Apex1Router(nn.Module):
 
 @use_experts_implementation
 class Apex1Experts(nn.Module):
-    """All routed experts of a block, stacked: gate and up [experts, 2 * intermediate, hidden], down [experts, hidden, ...].
+    """All routed experts of a block, stacked: gate and up [experts, 2 * intermediate, hidden], down [experts, hidden,
+    ...].
 
     The decorator sends the call to the implementation the config names; this forward is the plain loop, "eager".
     """
@@ -91,12 +92,13 @@ class Apex1Experts(nn.Module):
 class Apex1MoE(nn.Module):
     """Shared experts plus the router's choice of routed ones.
 
-    `expert_bias` steers the choice and is part of the weights.  `expert_load` counts, in training, how many tokens chose
-    each expert since the bias last moved: over all micro-batches, padding left out.
+    `expert_bias` steers the choice and is part of the weights.  `expert_load` counts, in training, how many tokens
+    chose each expert since the bias last moved: over all micro-batches, padding left out.
     """
 
     expert_bias: torch.Tensor
-    # not a buffer: data-parallel training copies buffers from its first replica to the others, and would lose the counts
+    # not a buffer: data-parallel training copies buffers from its first replica to the others, and would lose the
+    # counts
     expert_load: torch.Tensor | None = None
 
     def __init__(self, config: Apex1Config) -> None:

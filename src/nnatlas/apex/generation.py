@@ -1,9 +1,9 @@
 """Speculative decoding with the model's own multi-token heads: `model.generate(ids, use_mtp=True)`.
 
 One pass proposes the tokens after the next, the next pass checks them all at once.  Lossless: greedy output is plain
-greedy's, and sampled output has the model's own distribution (Leviathan et al., arXiv:2211.17192, algorithm 1; the rule is
-transformers' own).  Drafts come from each head's distribution at its trained offset, through the same logits processors as
-the model's logits, so temperature, top-k and top-p hold on both sides.
+greedy's, and sampled output has the model's own distribution (Leviathan et al., arXiv:2211.17192, algorithm 1; the rule
+is transformers' own).  Drafts come from each head's distribution at its trained offset, through the same logits
+processors as the model's logits, so temperature, top-k and top-p hold on both sides.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from transformers.generation.candidate_generator import CandidateGenerator
 
+from nnatlas.apex.configuration import Apex1Config
 from nnatlas.errors import InputError
 
 
@@ -40,7 +41,7 @@ class MultiTokenDrafts(CandidateGenerator):
         self.first_draft, self.do_sample, self.logits_processor = first_draft, do_sample, logits_processor
         self.record = record
 
-    def get_candidates(
+    def get_candidates(  # type: ignore[override]  # by keyword, as generate calls it
         self,
         input_ids: torch.Tensor,
         model_outputs: Any,
@@ -75,14 +76,18 @@ class MultiTokenDrafts(CandidateGenerator):
 
 
 class Apex1Generation:
-    """Goes before `GenerationMixin` in a model's bases: generation with `use_mtp=True` drafting from the multi-token heads.
+    """Goes before `GenerationMixin` in a model's bases: generation with `use_mtp=True` drafting from the multi-token
+    heads.
 
     After such a call `model.speculation` tells how many passes were made and how many tokens they gave.
     """
 
+    config: Apex1Config
     speculation: Speculation | None = None
 
-    def _get_candidate_generator(self, generation_config: Any, logits_processor: Any, **kwargs: Any) -> CandidateGenerator:
+    def _get_candidate_generator(
+        self, generation_config: Any, logits_processor: Any, **kwargs: Any
+    ) -> CandidateGenerator:
         if not generation_config.use_mtp:
             return super()._get_candidate_generator(  # type: ignore[misc]
                 generation_config=generation_config, logits_processor=logits_processor, **kwargs
@@ -90,7 +95,7 @@ class Apex1Generation:
         offsets = self.config.head_offsets
         if not offsets or offsets[-1] < 2:
             raise InputError(
-                f"use_mtp=True needs a multi-token head for a token after the next; this model's offsets are {list(offsets)}"
+                f"use_mtp=True needs a head for a token after the next; this model's heads have offsets {list(offsets)}"
             )
         self.speculation = Speculation()
         first_draft = max(2 - offsets.start, 0)
@@ -103,4 +108,5 @@ class Apex1Generation:
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Plain decoding does not pay for the multi-token heads; drafting asks for them itself."""
-        return super().prepare_inputs_for_generation(*args, **kwargs) | {"return_spec_logits": False}
+        inputs: dict[str, Any] = super().prepare_inputs_for_generation(*args, **kwargs)  # type: ignore[misc]
+        return inputs | {"return_spec_logits": False}

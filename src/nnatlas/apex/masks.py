@@ -1,7 +1,7 @@
 """What each block may see: causal globally, a window locally, a bidirectional prefix per row, never padding.
 
-The masks are transformers' own; this file only says where a prefix lies.  A prefix row sees the whole prefix and nothing
-else, on local blocks too; a later row sees of the prefix what its window reaches.
+The masks are transformers' own; this file only says where a prefix lies.  A prefix row sees the whole prefix and
+nothing else, on local blocks too; a later row sees of the prefix what its window reaches.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def attention_masks(
 def _prefix_overlay(
     embeds: torch.Tensor, attention_mask: torch.Tensor | None, cache: Cache | None, prefix_len: Prefix
 ) -> Callable[..., torch.Tensor] | None:
-    """The (batch, head, query, key) -> bool function that transformers ORs with the causal rule; None without a prefix."""
+    """What transformers ORs with the causal rule, (batch, head, query, key) -> bool; None if no row is in a prefix."""
     if isinstance(prefix_len, int) and prefix_len == 0:
         return None
     ends = prefix_ends(prefix_len, attention_mask, embeds)
@@ -67,7 +67,7 @@ def _prefix_overlay(
         return None
     if past > 0 or (cache is not None and past + embeds.shape[1] < longest):
         raise InputError(
-            f"a bidirectional prefix must come in one piece: it ends at token {longest}, and this call with a cache holds"
+            f"a bidirectional prefix must come in one piece: it ends at token {longest}; this call with a cache has"
             f" tokens {past} to {past + embeds.shape[1] - 1}; make the first chunk at least {longest} tokens long"
         )
     return lambda batch, head, query, key: (query < ends[batch]) & (key < ends[batch])

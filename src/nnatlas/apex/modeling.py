@@ -1,7 +1,8 @@
 """APEX-1, top to bottom: embedding -> blocks -> final norm -> tied head and multi-token heads.
 
 What is unusual, each in its own file
-- two kinds of attention, local (attention_local.py) and global over a latent (attention_latent.py), hence two rotary caches;
+- two kinds of attention, local (attention_local.py) and global over a latent (attention_latent.py), hence two rotary
+  caches;
 - two kinds of feed-forward, dense and experts (feedforward.py), optionally skipped token by token (skip_gate.py);
 - embeddings scaled by sqrt(hidden_size) on the way in, logits by `logit_scale` on the way out;
 - extra heads for tokens further ahead (heads.py), which `generate(..., use_mtp=True)` decodes with (generation.py);
@@ -57,7 +58,7 @@ class Apex1Block(GradientCheckpointingLayer):
     def forward(
         self, hidden_states: torch.Tensor, real_tokens: torch.Tensor | None = None, **attention: Any
     ) -> torch.Tensor:
-        """[batch, seq, hidden] -> [batch, seq, hidden]; `real_tokens` is False on padding, the rest goes to the attention."""
+        """[batch, seq, hidden] -> the same; `real_tokens` is False on padding, the rest goes to the attention."""
         mixed, _ = self.attn(self.norm1(hidden_states), **attention)
         hidden_states = hidden_states + mixed
         normed = self.norm2(hidden_states)
@@ -125,9 +126,9 @@ class Apex1Model(Apex1PreTrainedModel):
         """The token embedding, before its scale."""
         return self.embedding
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the token embedding."""
-        self.embedding = value
+        self.embedding = value  # type: ignore[assignment]
 
     @merge_with_config_defaults
     @capture_outputs
@@ -142,10 +143,11 @@ class Apex1Model(Apex1PreTrainedModel):
         prefix_len: Prefix = 0,
         **kwargs: Any,
     ) -> MoeModelOutputWithPast:
-        """input_ids [batch, seq] (or inputs_embeds, not yet scaled) -> last_hidden_state [batch, seq, hidden] and cache.
+        """input_ids [batch, seq] (or inputs_embeds, not yet scaled) -> last_hidden_state [batch, seq, hidden] and
+        cache.
 
-        attention_mask [batch, past + seq] is 0 on padding; prefix_len, an int or [batch], counts each row's leading tokens
-        that see one another in both directions.  Raises `InputError` unless exactly one kind of input is given.
+        attention_mask [batch, past + seq] is 0 on padding; prefix_len, an int or [batch], counts each row's leading
+        tokens that see one another in both directions.  Raises `InputError` unless exactly one kind of input is given.
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise InputError("APEX-1 takes input_ids or inputs_embeds, one of the two")
@@ -158,15 +160,15 @@ class Apex1Model(Apex1PreTrainedModel):
             position_ids = (torch.arange(seq, device=embeds.device) + past).unsqueeze(0)
         masks = attention_masks(self.config, embeds, attention_mask, cache, position_ids, prefix_len)
         rotary = {True: self.rotary_cache_rope(position_ids), False: self.rotary_cache(position_ids)}
-        is_2d = attention_mask is not None and attention_mask.ndim == 2
-        real_tokens = attention_mask[:, -seq:].bool() if is_2d else None
+        has_padding = attention_mask is not None and attention_mask.ndim == 2
+        real_tokens = attention_mask[:, -seq:].bool() if has_padding else None  # type: ignore[index]
 
         hidden_states = embeds * self.embed_scale
-        for block, kind in zip(self.blocks, self.config.layer_types, strict=True):
+        for block, kind in zip(self.blocks, self.config.layer_types or (), strict=True):
             hidden_states = block(
                 hidden_states,
                 real_tokens=real_tokens,
-                rotary=rotary[block.is_global],
+                rotary=rotary[bool(block.is_global)],
                 attention_mask=masks[kind],
                 cache=cache,
                 **kwargs,
@@ -174,7 +176,7 @@ class Apex1Model(Apex1PreTrainedModel):
         return MoeModelOutputWithPast(last_hidden_state=self.final_norm(hidden_states), cache=cache)
 
 
-class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):
+class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     """APEX-1 with its heads: logits for the next token, and for the tokens after it.
 
     >>> model = Apex1ForCausalLM(Apex1Config.preset("tiny"))
@@ -207,10 +209,11 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):
         return_hidden: bool = False,
         **kwargs: Any,
     ) -> Apex1CausalLMOutput:
-        """As `Apex1Model.forward`; labels [batch, seq] are the input ids themselves, -100 where nothing is to be learnt.
+        """As `Apex1Model.forward`; labels [batch, seq] are the input ids themselves, -100 where nothing is to be
+        learnt.
 
-        Labels are shifted here, and those inside a prefix are ignored.  `return_spec_logits=False` leaves the multi-token
-        heads out; `return_hidden=True` also returns the stream after the final norm.
+        Labels are shifted here, and those inside a prefix are ignored.  `return_spec_logits=False` leaves the
+        multi-token heads out; `return_hidden=True` also returns the stream after the final norm.
         """
         num_items = kwargs.pop("num_items_in_batch", None)
         outputs = self.model(
@@ -226,8 +229,7 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):
         stream = outputs.last_hidden_state
         kept = slice_logits_to_keep(stream, logits_to_keep)
         logits = self.lm_head(kept) * self.config.logit_scale
-        use_heads = self.multi_token_head is not None and return_spec_logits
-        spec_logits = self.multi_token_head(kept) if use_heads else None
+        spec_logits = self.multi_token_head(kept) if self.multi_token_head and return_spec_logits else None
         loss = None
         if labels is not None:
             labels = without_prefix(labels, prefix_len, attention_mask)

@@ -14,10 +14,10 @@ from transformers.modeling_outputs import ModelOutput
 class Apex1CausalLMOutput(ModelOutput):
     """One forward's results.
 
-    loss: scalar, if labels were given.  logits: [batch, seq, vocab].  spec_logits: one [batch, seq, vocab] per multi-token
-    head, or None.  cache: what to pass on as `cache=`.  hidden_states: with `return_hidden=True` the stream after the final
-    norm, [batch, seq, hidden]; with `output_hidden_states=True` transformers' tuple, of which that is the last.
-    attentions, router_logits: one per block that has one, when asked for.
+    loss: scalar, if labels were given.  logits: [batch, seq, vocab].  spec_logits: one [batch, seq, vocab] per
+    multi-token head, or None.  cache: what to pass on as `cache=`.  hidden_states: with `return_hidden=True` the stream
+    after the final norm, [batch, seq, hidden]; with `output_hidden_states=True` transformers' tuple, of which that is
+    the last. attentions, router_logits: one per block that has one, when asked for.
     """
 
     loss: torch.Tensor | None = None
@@ -33,12 +33,13 @@ class Apex1CausalLMOutput(ModelOutput):
     def kv_caches(self) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
         """The cache in the document's form, one pair per block.
 
-        A local block's is (rotated keys, values), each [batch, kv heads, at most window - 1, head_dim]; a global block's
-        is (latent [batch, tokens, kv_lora_rank], rotated rope keys [batch, kv heads, tokens, rope width]).
+        A local block's is (rotated keys, values), each [batch, kv heads, at most window - 1, head_dim]; a global
+        block's is (latent [batch, tokens, kv_lora_rank], rotated rope keys [batch, kv heads, tokens, rope width]).
         """
         if self.cache is None:
             return None
-        return [(c.keys, c.values) if c.is_sliding else self._latent_pair(c) for c in self.cache.layers]
+        layers: list[Any] = list(self.cache.layers)
+        return [(c.keys, c.values) if c.is_sliding else self._latent_pair(c) for c in layers]
 
     def _latent_pair(self, layer: Any) -> tuple[torch.Tensor, torch.Tensor]:
         latent, side_by_side = layer.keys[:, 0], layer.values[:, 0]

@@ -17,8 +17,8 @@ _TABLES = re.compile(r"(cos|sin)_cache(_rope)?")
 def from_public_names(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """A state dict for `Apex1ForCausalLM.load_state_dict` from the public implementation's.
 
-    Rotary tables are left out (they are computed), experts [intermediate, hidden] become rows of the stacked tensors, and
-    the tied head is added.
+    Rotary tables are left out (they are computed), experts [intermediate, hidden] become rows of the stacked tensors,
+    and the tied head is added.
     """
     ours: dict[str, torch.Tensor] = {}
     experts: dict[str, dict[str, dict[int, torch.Tensor]]] = {}

@@ -1,8 +1,9 @@
 """Rotary positions: interleaved pairs, two tables (one per attention kind), always in float32.
 
-Column pair (2j, 2j+1) of position p turns by p * theta_j, theta_j = base ** (-2j / width)  (RoFormer, arXiv:2104.09864).
-Under YaRN (arXiv:2309.00071) the frequencies are transformers' own; its attention factor is not folded into the tables but
-squared into the softmax scale, because a global block rotates only part of each query and the factor is meant for all of it.
+Column pair (2j, 2j+1) of position p turns by p * theta_j, theta_j = base ** (-2j / width)  (RoFormer,
+arXiv:2104.09864). Under YaRN (arXiv:2309.00071) the frequencies are transformers' own; its attention factor is not
+folded into the tables but squared into the softmax scale, because a global block rotates only part of each query and
+the factor is meant for all of it.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ class Apex1RotaryCache(nn.Module):
 
 
 def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turn each adjacent pair of x [batch, heads, seq, width] by its angle; computed in float32, returned in x's dtype."""
+    """Turn each adjacent pair of x [batch, heads, seq, width] by its angle, in float32; x's dtype comes back."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2).to(x.dtype)
 
 
 def rotary_frequencies(config: Apex1Config, width: int) -> torch.Tensor:
     """The rotary frequencies that the config asks for at this width, [width / 2] in float32."""
-    rope = config.rope_parameters
+    rope = config.rope_parameters or {}
     if rope["rope_type"] == "default" or config.legacy_yarn:
         plain = 1.0 / rope["rope_theta"] ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
         return legacy_step(plain, rope.get("factor", 1.0))
@@ -69,14 +70,14 @@ def rotary_frequencies(config: Apex1Config, width: int) -> torch.Tensor:
 
 def attention_factor(config: Apex1Config) -> float:
     """What YaRN multiplies queries and keys with, 0.1 ln(factor) + 1; 1 without scaling and in the public code."""
-    rope = config.rope_parameters
+    rope = config.rope_parameters or {}
     if rope["rope_type"] == "default" or config.legacy_yarn:
         return 1.0
     return float(ROPE_INIT_FUNCTIONS[rope["rope_type"]](config, None)[1])
 
 
 def legacy_step(theta: torch.Tensor, factor: float) -> torch.Tensor:
-    """The public code's frequencies: untouched below a wavelength of 32 tokens, divided above `factor`, a bend between."""
+    """The public code's: untouched below a wavelength of 32 tokens, divided above `factor`, a bend between."""
     if factor <= 1:
         return theta
     wavelength = 2 * math.pi / theta

@@ -1,8 +1,8 @@
 """The skip gate: a token whose gate is below the threshold passes a block without its feed-forward.
 
 The decision is a hard yes or no, so its gradient is passed straight through: the derivative of the decision is taken as
-that of the gate itself (arXiv:1308.3432), which raises the gate where the feed-forward helps.  Outside training, skipped
-rows are not computed.
+that of the gate itself (arXiv:1308.3432), which raises the gate where the feed-forward helps.  Outside training,
+skipped rows are not computed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Apex1SkipGate(nn.Module):
         self.gate_mlp = nn.Sequential(nn.Linear(hidden, width), nn.SiLU(), nn.Linear(width, 1))
 
     def forward(self, stream: torch.Tensor, ffn: nn.Module, ffn_input: torch.Tensor, **kwargs: Any) -> torch.Tensor:
-        """What the block adds: ffn(ffn_input) where the gate on the stream passes, 0 elsewhere; [batch, seq, hidden]."""
+        """What the block adds, [batch, seq, hidden]: ffn(ffn_input) where the gate on the stream passes, else 0."""
         gate = self.gate_mlp(stream).sigmoid()  # [batch, seq, 1]
         keep = gate >= self.threshold
         if self.training:

@@ -43,7 +43,9 @@ def train(
         steps=steps, seed=seed, batch_size=batch_size, seq_len=seq_len, vocab_size=vocab_size, save_every=save_every
     )
     run_training(recipe, _documents(files), out)
-    typer.echo(f"trained: {out / 'final'}; next, `nnatlas apex bundle --out {out} FOLDER` measures it and writes its card")
+    typer.echo(
+        f"trained: {out / 'final'}; next, `nnatlas apex bundle --out {out} FOLDER` measures it and writes its card"
+    )
 
 
 @app.command()

@@ -8,6 +8,7 @@ import math
 
 import pytest
 import torch
+from tests.apex.small_models import tiny_model
 from transformers import AutoTokenizer
 
 from nnatlas.apex import checkpoint_path
@@ -17,7 +18,6 @@ from nnatlas.apex.training.bundle import store_half
 from nnatlas.apex.training.corpus import Document, split, standard_library
 from nnatlas.apex.training.recipe import Recipe
 from nnatlas.apex.training.tokens import train_tokenizer
-from tests.apex.small_models import tiny_model
 
 TEXT = "values = [f(x), (y)]\n" * 40
 

@@ -56,7 +56,9 @@ def split(documents: list[Document]) -> tuple[list[Document], list[Document]]:
     """
     documents = [d for d in documents if d.text.strip()]
     if len(documents) < 2:
-        raise InputError(f"a corpus needs at least two non-empty files, one of them to hold out; this has {len(documents)}")
+        raise InputError(
+            f"a corpus needs at least two non-empty files, one of them to hold out; this has {len(documents)}"
+        )
     held_out = [d for d in documents if d.is_held_out] or [documents[-1]]
     names = {d.name for d in held_out}
     return [d for d in documents if d.name not in names], held_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import torch
@@ -77,8 +77,8 @@ def _compressors(texts: list[str], size: int) -> dict[str, float]:
     """gzip -9 and xz -9e, file by file and on all files in one piece, in bits per byte."""
     whole, each = "".join(texts).encode(), [text.encode() for text in texts]
 
-    def bits(pieces: list[bytes], compress: object) -> float:
-        return 8 * sum(len(compress(piece)) for piece in pieces) / size  # type: ignore[operator]
+    def bits(pieces: list[bytes], compress: Callable[[bytes], bytes]) -> float:
+        return 8 * sum(len(compress(piece)) for piece in pieces) / size
 
     def xz(piece: bytes) -> bytes:
         return lzma.compress(piece, preset=9 | lzma.PRESET_EXTREME)
@@ -109,7 +109,7 @@ def _read_through(
             ids = torch.tensor([window])
             logits = model(ids, use_cache=False, return_spec_logits=False).logits[0, known:-1].float()
             target = ids[0, known + 1 :]
-            nats = torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+            nats = torch.nn.functional.cross_entropy(logits, target, reduction="sum").item()
             which = (target[:, None] == closer_ids).nonzero()
             guess = logits[which[:, 0]][:, closer_ids].argmax(dim=-1)
             right, common = (guess == which[:, 1]).sum(), (which[:, 1] == 0).sum()
@@ -121,7 +121,7 @@ def _repeated(model: Apex1ForCausalLM, batch: int, length: int) -> torch.Tensor:
     """[batch, 1 + 2 * length]: the begin mark, random tokens, and the same tokens again."""
     generator = torch.Generator().manual_seed(0)
     once = torch.randint(3, model.config.vocab_size, (batch, length), generator=generator)
-    begin = torch.full((batch, 1), model.config.bos_token_id)
+    begin = torch.full((batch, 1), model.config.bos_token_id or 0)
     return torch.cat((begin, once, once), dim=1)
 
 
@@ -164,5 +164,6 @@ def tokens_per_pass(
         model.generate(
             ids, attention_mask=torch.ones_like(ids), use_mtp=True, do_sample=do_sample, max_new_tokens=new_tokens
         )
-        passes, tokens = passes + model.speculation.passes, tokens + model.speculation.tokens
+        if model.speculation is not None:
+            passes, tokens = passes + model.speculation.passes, tokens + model.speculation.tokens
     return tokens / max(passes, 1)

@@ -27,14 +27,14 @@ BUNDLED_MODEL: dict[str, Any] = {
     "skip_gate_enabled": False,
     "n_predict": 3,
     "first_head_offset": 2,
-    "lambda_spec": 0.3,
+    "lambda_spec": 1.0,
     "logit_scale": 1.0,
 }
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A run: sizes in tokens, `steps` in optimiser steps, `learning_rate` at its peak.
+    """A run: sizes in tokens, `steps` in optimiser steps, `learning_rate` at its peak, `drill_every` in blocks.
 
     The rate rises over `warmup_steps`, stays, and falls over the last `decay_steps` (None: all after the warm-up) to
     `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  The defaults are
@@ -44,9 +44,10 @@ class Recipe:
     model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
     vocab_size: int = 1024
     seq_len: int = 256
+    drill_every: int = 8
     batch_size: int = 8
     accumulate: int = 1
-    steps: int = 4000
+    steps: int = 3000
     learning_rate: float = 4e-3
     min_lr_ratio: float = 0.05
     warmup_steps: int = 100

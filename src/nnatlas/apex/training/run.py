@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
@@ -43,7 +43,8 @@ class RecipeTrainer(Trainer):
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
         """Counted in optimiser steps, and from 1: a first step at rate 0 would be wasted."""
-        self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda done: rate_share(self.recipe, done + 1))
+        stepped: Any = self.optimizer if optimizer is None else optimizer
+        self.lr_scheduler = LambdaLR(stepped, lambda done: rate_share(self.recipe, done + 1))
         return self.lr_scheduler
 
 
@@ -65,13 +66,14 @@ def train(recipe: Recipe, documents: list[Document], folder: Path, show_progress
     _claim(folder, recipe)
     training, _ = split(documents)
     tokenizer = _tokenizer(folder, recipe, training)
-    blocks = Blocks(encode(tokenizer, [d.text for d in training]), recipe.seq_len)
+    blocks = Blocks(encode(tokenizer, [d.text for d in training]), recipe.seq_len, recipe.drill_every)
     trainer = make_trainer(recipe, blocks, folder, show_progress)
     trainer.train(resume_from_checkpoint=last_complete_checkpoint(folder))
-    trainer.model.save_pretrained(folder / "final")
+    model: Any = trainer.model
+    model.save_pretrained(folder / "final")
     tokenizer.save_pretrained(folder / "final")
     recipe.save(folder / "final")
-    return trainer.model
+    return cast(Apex1ForCausalLM, model)
 
 
 def make_trainer(recipe: Recipe, blocks: Blocks, folder: Path, show_progress: bool = True) -> Trainer:

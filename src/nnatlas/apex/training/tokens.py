@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -45,15 +46,33 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.Tensor
 
 
 class Blocks(Dataset):
-    """One row of ids cut into blocks of `length`; the last block is moved back to end with the row, so nothing is lost."""
+    """One row of ids cut into blocks of `length`; the last block is moved back to end with the row, so nothing is lost.
 
-    def __init__(self, ids: torch.Tensor, length: int) -> None:
-        self.ids, self.length = ids, min(length, len(ids))
+    Where `drill_every` is not 0, every so many blocks is a copying drill instead: a shuffled passage of the block,
+    shown again and again, with labels from its second showing on.  Nothing but copying helps there, which is what a
+    small model needs to grow an induction head within a few million tokens.
+    """
+
+    def __init__(self, ids: torch.Tensor, length: int, drill_every: int = 0) -> None:
+        self.ids, self.length, self.drill_every = ids, min(length, len(ids)), drill_every
 
     def __len__(self) -> int:
-        return -(-len(self.ids) // self.length)
+        return math.ceil(len(self.ids) / self.length)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         start = min(index * self.length, len(self.ids) - self.length)
         block = self.ids[start : start + self.length].long()
+        if self.drill_every and index % self.drill_every == self.drill_every - 1:
+            return copying_drill(block, seed=index)
         return {"input_ids": block, "labels": block}
+
+
+def copying_drill(block: torch.Tensor, seed: int) -> dict[str, torch.Tensor]:
+    """A passage of an eighth to half the block [length], its tokens in random order, repeated to the block's length."""
+    generator = torch.Generator().manual_seed(seed)
+    length = len(block)
+    passage = int(torch.randint(max(length // 8, 1), length // 2 + 1, (), generator=generator))
+    once = block[torch.randperm(length, generator=generator)[:passage]]
+    repeated = once.repeat(-(-length // passage))[:length]
+    labels = repeated.masked_fill(torch.arange(length) < passage, -100)
+    return {"input_ids": repeated, "labels": labels}
