@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from torch import nn
 
 from nnatlas import families
 from nnatlas.bind import bind
-from nnatlas.errors import InputError, UnsupportedFamily
+from nnatlas.errors import InputError, RowDoesNotFit, UnsupportedFamily
 from nnatlas.families._row import Family
 from nnatlas.model.transformer import StandardizedTransformer
 
@@ -18,7 +20,7 @@ BUNDLED = "apex-1"
 
 
 def load(
-    source: Any, *, tokenizer: Any = None, family: Family | None = None, task: str = "text-generation", **options: Any
+    source: Any, *, tokenizer: Any = None, family: Family | None = None, task: str | None = None, **options: Any
 ) -> StandardizedTransformer:
     """Load a language model and give its values their standard names.
 
@@ -26,7 +28,8 @@ def load(
     `"tiny:<model_type>"`, a small random model of that family with a byte tokenizer), a config (random weights), or a module
     that is already built, which is used as it is: nothing is copied and its `requires_grad` is left alone.  Everything else
     goes to transformers' `from_pretrained`: `dtype`, `device_map`, `attn_implementation`, `trust_remote_code`,
-    `quantization_config`, `revision`, ...
+    `quantization_config`, `revision`, ...  `task` is `"text-generation"` or `"image-text-to-text"`, by default the first of
+    the two that transformers has a model for.
 
     A model loaded by name does not ask for gradients: call `x.requires_grad_()` on a value, or on parameters, to have them.
     Errors: `UnsupportedFamily`, `RowDoesNotFit`, `InputError`, `DamagedFile`.
@@ -43,33 +46,43 @@ def load(
         _from_name(source, task, options, tokenizer) if isinstance(source, str | Path) else (None, None)
     )
     if module is None:
-        module = _auto(task).from_config(source, **options).eval()
+        module = _auto(task, source).from_config(source, **options).eval()
     module.requires_grad_(False)
     return wrap(module, tokenizer if tokenizer is not None else own_tokenizer, family)
 
 
 def wrap(module: nn.Module, tokenizer: Any = None, family: Family | None = None) -> StandardizedTransformer:
     """Bind a built module to its family's row."""
-    return StandardizedTransformer(bind(module, family or _family(module)), tokenizer)
+    *others, last = _rows(module) if family is None else [family]
+    for row in others:
+        with contextlib.suppress(RowDoesNotFit):
+            return StandardizedTransformer(bind(module, row), tokenizer)
+    return StandardizedTransformer(bind(module, last), tokenizer)
 
 
-def _family(module: nn.Module) -> Family:
+def _rows(module: nn.Module) -> list[Family]:
+    """The rows that may describe a module, the likeliest first.
+
+    A wrapper may be built around text models of several types, so its blocks are those of its text model's own row; how
+    it reads them out is the wrapper's.
+    """
     config = getattr(module, "config", None)
     kind = getattr(config, "model_type", None)
     if kind is None:
         raise InputError(f"{type(module).__name__} is not a transformers model: it has no config with a model_type")
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    for name in dict.fromkeys((kind, getattr(text, "model_type", kind))):
-        found = families.find(name)
-        if found is not None:
-            return found
+    outer, inner = families.find(kind), families.find(getattr(text, "model_type", kind))
+    if outer is not None and inner is not None and outer is not inner:
+        return [replace(inner, readout=outer.readout, passes=(*inner.passes, *outer.passes)), outer]
+    if (found := outer or inner) is not None:
+        return [found]
     raise UnsupportedFamily(
         f"no row covers model_type {kind!r}. There are rows for: {', '.join(sorted(families.rows()))}. "
         "To describe this one yourself, pass family=; docs/adding-a-family.md shows how"
     )
 
 
-def _from_name(source: str | Path, task: str, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
+def _from_name(source: str | Path, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
     """A module and its tokenizer for a name, a Hub id or a folder."""
     name = str(source)
     if name.startswith(TINY):
@@ -89,32 +102,38 @@ def _place(name: str) -> str:
     return str(pull.pull(name)) if name in pull.CHECKPOINTS else name
 
 
-def _tiny(model_type: str, task: str, options: dict[str, Any]) -> tuple[nn.Module, Any]:
+def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any]:
     from nnatlas import tiny
 
     row = families.find(model_type)
-    made = tiny.tiny_model(
-        model_type, row.tiny if row else {}, task=None if task == "text-generation" else task, **options
-    )
-    return made, tiny.byte_tokenizer()
+    task = {"text-generation": "causal-lm"}.get(task or "", task)
+    return tiny.tiny_model(model_type, row.tiny if row else {}, task=task, **options), tiny.byte_tokenizer()
 
 
-def _auto(task: str) -> Any:
+def _auto(task: str | None, config: Any) -> Any:
+    """The auto class of a task; where none is asked for, the first that has a model for this config."""
     import transformers
 
-    classes = {"text-generation": "AutoModelForCausalLM", "image-text-to-text": "AutoModelForImageTextToText"}
+    classes = {
+        "text-generation": transformers.AutoModelForCausalLM,
+        "image-text-to-text": transformers.AutoModelForImageTextToText,
+    }
+    if task is None:
+        fitting = (auto for auto in classes.values() if type(config) in auto._model_mapping)
+        return next(fitting, classes["text-generation"])
     if task not in classes:
         raise InputError(f"task is one of {', '.join(classes)}, not {task!r}")
-    return getattr(transformers, classes[task])
+    return classes[task]
 
 
-def _pretrained(name: str, task: str, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
-    from transformers import AutoTokenizer
+def _pretrained(name: str, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
+    from transformers import AutoConfig, AutoTokenizer
 
     shared = {
         key: options[key]
         for key in ("revision", "token", "trust_remote_code", "cache_dir", "local_files_only")
         if key in options
     }
-    module = _auto(task).from_pretrained(name, **options)
+    config = None if task else AutoConfig.from_pretrained(name, **shared)
+    module = _auto(task, config).from_pretrained(name, **options)
     return module.eval(), AutoTokenizer.from_pretrained(name, **shared) if tokenizer is None else tokenizer
