@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -20,12 +19,13 @@ TRACEBACK = "NNATLAS_TRACEBACK"
 class Commands(TyperGroup):
     """The group of all commands: it turns whatever a command raises into its one line."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:
+    def main(self, *args: Any, **more: Any) -> Any:
         """Run a command line; ends the process unless `standalone_mode=False` is given."""
-        if not more.pop("standalone_mode", True):
-            return super().main(args, prog_name, standalone_mode=False, **more)
+        within = {**more, "standalone_mode": False}
+        if not more.get("standalone_mode", True):
+            return super().main(*args, **within)
         try:
-            code = super().main(args, prog_name, standalone_mode=False, **more)
+            code = super().main(*args, **within)
         except UsageError as wrong:
             code = complain(f"{_message(wrong)}{_help_for(wrong)}")
         except AtlasError as wrong:

@@ -45,7 +45,7 @@ def load(
     trust_remote_code: bool = False,
 ) -> StandardizedTransformer:
     """`nnatlas.load` for a command: with progress, and with every failure as one InputError."""
-    given = {"dtype": dtype, "attn_implementation": attn, "revision": revision}
+    given = {"attn_implementation": attn, "revision": revision}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if trust_remote_code:
         options["trust_remote_code"] = True
@@ -55,6 +55,8 @@ def load(
     with _loading(name):
         from nnatlas.model.load import load as load_model
 
+        if dtype is not None:
+            options["dtype"] = _dtype(dtype)
         model = load_model(name, **options)
         if device not in (None, "auto"):
             model._module.to(device)
@@ -95,14 +97,31 @@ def _loading(name: str) -> Iterator[None]:
     with progress(f"loading {name}"):
         from transformers.utils import logging
 
-        if name.startswith("tiny:") or Path(name).exists():
+        if _is_here(name):
             logging.disable_progress_bar()  # our line says enough for what takes a second
         try:
             yield
-        except (OSError, ValueError, ImportError, KeyError, RuntimeError, TypeError) as wrong:
+        except (OSError, ValueError, ImportError, KeyError, RuntimeError, TypeError, AssertionError) as wrong:
             if isinstance(wrong, InputError):
                 raise
             raise InputError(f"cannot load {name!r}: {_reason(name, wrong)}") from wrong
+
+
+def _is_here(name: str) -> bool:
+    """Whether loading a name needs no network."""
+    from nnatlas.model.load import BUNDLED, TINY
+    from nnatlas.pull import CHECKPOINTS
+
+    return name.startswith(TINY) or name in (*CHECKPOINTS, BUNDLED) or Path(name).exists()
+
+
+def _dtype(name: str) -> str:
+    """A dtype's name, if it is one."""
+    import torch
+
+    if name != "auto" and not isinstance(getattr(torch, name, None), torch.dtype):
+        raise InputError(f"{name!r} is no dtype; there are float32, bfloat16, float16, auto, ...")
+    return name
 
 
 def _reason(name: str, wrong: Exception) -> str:

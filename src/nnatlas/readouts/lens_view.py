@@ -136,12 +136,19 @@ def frame(lens: LogitLens) -> Any:
     best, rows = lens.top(1), range(len(lens.mask))
     records = [
         {
-            "value": value, "row": row, "position": at, "token": lens.tokens[row][at], "top": best.tokens[i][row][at][0],
-            "probability": float(best.probabilities[i, row, at, 0]), "entropy": float(lens.entropy[i, row, at]),
+            "value": value,
+            "row": row,
+            "position": at,
+            "token": lens.tokens[row][at],
+            "top": best.tokens[i][row][at][0],
+            "probability": float(best.probabilities[i, row, at, 0]),
+            "entropy": float(lens.entropy[i, row, at]),
             "kl_to_final": float(lens.kl_to_final[i, row, at]),
         }
-        for i, value in enumerate(lens.values) for row in rows for at in _real(lens, row)
-    ]  # fmt: skip
+        for i, value in enumerate(lens.values)
+        for row in rows
+        for at in _real(lens, row)
+    ]
     return pandas.DataFrame(records)
 
 
