@@ -66,7 +66,7 @@ class At:
     def scaled(self, name: str, tensor: Tensor | None) -> Tensor | None:
         """A native tensor with the factors that the value's cell states."""
         host = self.host(name)
-        point = None if host is None else host.point(name)
+        point = None if host is None else host.point(name.rpartition(".")[2])
         if tensor is None or not isinstance(point, Point):
             return tensor
         for scale, divides in point.codec.scales:
@@ -81,7 +81,7 @@ class At:
         got = self(name) if got is None else got
         if host is None or got is None:
             return
-        key, where = host.values[name].key, self.block.name
+        key, where = host.values[name.rpartition(".")[2]].key, self.block.name
         if expected is None:
             yield self.trial.unproven("chain", key, where, f"no neighbour to compare with: {words}")
         else:

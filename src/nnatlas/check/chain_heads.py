@@ -40,7 +40,8 @@ def the_attention_adds_what_it_projected(trial: Trial) -> Iterator[Finding]:
         written, words = at.output_of("o_proj"), "o_proj's output"
         if at.has("attention_post_norm"):
             written, words = at.through("attention_post_norm", written), "attention_post_norm(o_proj's output)"
-        yield from at.equation("attention_output", words, at.scaled("attention_output", written))
+        name = "self_attn.attention_output"
+        yield from at.equation(name, words, at.scaled(name, written))
 
 
 def _attentions(trial: Trial) -> Iterator[At]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
+from nnatlas import places
+from nnatlas.bind.tree import Host
 from nnatlas.check.at import At
 from nnatlas.check.findings import Finding
 from nnatlas.check.registry import law
@@ -28,8 +30,14 @@ def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]
         at = At(trial, block)
         entering, added = at("layer_input"), [at(f"{part}.attention_output") for part in ("self_attn", "linear_attn")]
         added = [one for one in added if one is not None]
-        if not isinstance(identity_of(block), Absent) and entering is not None and added:
+        if _adds_to_its_input(block) and entering is not None and added:
             yield from at.equation("layer_mid", "layer_input + attention_output", sum(added, entering))
+
+
+def _adds_to_its_input(block: Host) -> bool:
+    """Whether what a block writes is added to the stream as it came in."""
+    stated = identity_of(block)
+    return not isinstance(stated, Absent) and "layer_input" in [term.value for term in places.identity(stated)]
 
 
 @law("chain")

@@ -27,6 +27,15 @@ PADDED = {"batch padding": "a bias in the input projection fills the padding, wh
 CLAMPED = {
     "batch cache": "a prompt's step sizes are kept above the config's least step size, those of single steps are not"
 }
+ASIDE = {
+    "chain block.attention_norm_output": "in hybrid blocks it norms the stream and the shared transformer's output together",
+    "chain block.mlp_input": "the shared MLP reads the shared attention's output, normed",
+}
+MASKLESS = {
+    "causal attention_mask": "the model takes no notice of a mask",
+    "batch padding": "the model takes no notice of a mask, so padding is read like any token",
+}
+IN_PLACE = {"gradient": "the model writes its state in place, so a backward pass needs use_cache=False"}
 FROM_NOTHING = {
     f"{law} linear_attn.state_input": "the scan over a prompt takes no state: it starts from nothing"
     for law in ("pure", "causal", "gradient")

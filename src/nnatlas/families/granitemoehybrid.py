@@ -33,7 +33,13 @@ FAMILY = LLAMA.but(
             },
         ),
     ),
-    breaks=CARRIED | PADDED,
+    mlp_input="same as mlp_norm_output",
+    breaks=CARRIED
+    | PADDED
+    | {
+        "chain mlp.mlp_output": "the block adds the mixture and the shared MLP up on its own",
+        "chain mlp.routed_output": "the shared MLP stands beside the mixture, in the block",
+    },
     notes=MAMBA_NOTES,
     tiny={
         "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nnatlas.families._mixers import NO_ATTENTION, SHORT_CONV, SHORT_CONV_NOTES
+from nnatlas.families._mixers import NO_ATTENTION, PADDED, SHORT_CONV, SHORT_CONV_NOTES
 from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
 
 FAMILY = LLAMA.but(
@@ -18,6 +18,7 @@ FAMILY = LLAMA.but(
         replace(SPARSE, when="has feed_forward.experts"),
         kind("convolution", "has conv", self_attn=absent(NO_ATTENTION), linear_attn={"path": "conv", **SHORT_CONV}),
     ),
+    breaks=PADDED,
     notes=SHORT_CONV_NOTES,
     tiny={"*.layer_types": ["conv", "conv", "full_attention", "conv"]},
 )

@@ -1,6 +1,6 @@
 """LFM3: gated short convolutions with gated attention in a few blocks, norms before and after each sublayer."""
 
-from nnatlas.families._mixers import NO_ATTENTION, SHORT_CONV, SHORT_CONV_NOTES
+from nnatlas.families._mixers import NO_ATTENTION, PADDED, SHORT_CONV, SHORT_CONV_NOTES
 from nnatlas.families._shapes import LLAMA, absent, kind
 
 FAMILY = LLAMA.but(
@@ -24,5 +24,6 @@ FAMILY = LLAMA.but(
             linear_attn={"path": "conv", **SHORT_CONV, "attention_output": "attention_post_norm > out"},
         ),
     ),
+    breaks=PADDED,
     notes=SHORT_CONV_NOTES | {"self_attn.attention_gate": "one for each head, before its sigmoid"},
 )

@@ -9,7 +9,8 @@ _JOINED, _VALUES = "batch seq (num_heads value_head_dim)", "batch seq num_heads 
 _STATE = "batch num_heads key_head_dim value_head_dim"
 
 FAMILY = LLAMA.but(
-    identity=absent("each sublayer adds to the norm of the stream, times a constant, not to the stream itself"),
+    identity="mlp_norm_output * block.mlp_alpha_factor + mlp_output = layer_output",
+    mlp_input="mlp > in copied",
     attention_output="self_attn > out[0] * block.attn_beta_factor",
     mlp_output="mlp > out * block.mlp_beta_factor",
     kinds=(

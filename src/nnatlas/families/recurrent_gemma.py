@@ -38,7 +38,10 @@ FAMILY = LLAMA.but(
         ),
     ),
     breaks=CARRIED
-    | {"causal linear_attn.state_input": "a prompt's first position drops the state that it starts from"},
+    | {
+        "batch padding": "the short convolution runs over the padding",
+        "causal linear_attn.state_input": "a prompt's first position drops the state that it starts from",
+    },
     notes={
         "linear_attn.attention_values": "what is added to the state: the gated input times sqrt(1 - decay^2)",
         "linear_attn.decays": "the recurrent gate; a prompt's first position keeps nothing, whatever stands here",

@@ -1,6 +1,6 @@
 """RWKV-4: a decayed average of values with exponential weights, one decay a channel; both sublayers see the token before."""
 
-from nnatlas.families._mixers import NO_ATTENTION_AT_ALL, NO_STEPS
+from nnatlas.families._mixers import CARRIED, IN_PLACE, MASKLESS, NO_ATTENTION_AT_ALL, NO_STEPS
 from nnatlas.families._shapes import LLAMA, absent
 
 _WKV = "linear_attn calls rwkv_linear_attention"
@@ -35,6 +35,11 @@ FAMILY = LLAMA.but(
         attention_premix="linear_attn.output > in as batch seq channels",
         attention_output="linear_attn > out",
     ),
+    breaks=CARRIED
+    | MASKLESS
+    | IN_PLACE
+    | {"chain mlp.mlp_output": "the down projection's output is gated by a receptance of the MLP's own"},
+    passes="block.pre_ln",
     notes={
         "layer_input": "on the first block after the norm that the family puts on its embeddings",
         "linear_attn.attention_keys": "each token's weight in the average, before its exponential",

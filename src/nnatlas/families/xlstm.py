@@ -1,6 +1,6 @@
 """xLSTM: matrix memories with exponential input gates in every block, a gated MLP after each, capped logits."""
 
-from nnatlas.families._mixers import NO_ATTENTION_AT_ALL, NO_STEPS
+from nnatlas.families._mixers import CARRIED, IN_PLACE, MASKLESS, NO_ATTENTION_AT_ALL, NO_STEPS
 from nnatlas.families._shapes import LLAMA, absent
 
 _CELL = "linear_attn.mlstm_backend"
@@ -28,7 +28,7 @@ FAMILY = LLAMA.but(
         time_steps=absent(NO_STEPS),
         decays=f"{_CELL} > in.fgate through sigmoid as {_HEADS}",
         betas=f"{_CELL} > in.igate through exp as {_HEADS}",
-        state_input=f"unscaled_memory({_CELL} > in.c_initial, {_CELL} > in.m_initial) as {_STATE}",
+        state_input=f"unscaled_memory({_CELL} > in.c_initial copied, {_CELL} > in.m_initial copied) as {_STATE}",
         state_output=f"unscaled_memory({_CELL} > out[1]) as {_STATE}",
         states="memory_states(state_input, attention_keys, attention_values, decays, betas)"
         " as batch seq num_heads key_head_dim value_head_dim",
@@ -37,6 +37,7 @@ FAMILY = LLAMA.but(
         attention_premix="linear_attn.out_proj > in as batch seq channels",
         attention_output="linear_attn > out",
     ),
+    breaks=CARRIED | MASKLESS | IN_PLACE,
     notes={
         "linear_attn.attention_queries": "heads before positions, as the memory cell takes them",
         "linear_attn.decays": "the forget gate after its sigmoid",

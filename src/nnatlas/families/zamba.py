@@ -1,6 +1,6 @@
 """Zamba: Mamba mixers with heads; in some blocks a shared transformer first adds to what the mixer reads, not to the stream."""
 
-from nnatlas.families._mixers import CARRIED, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
+from nnatlas.families._mixers import ASIDE, CARRIED, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
 from nnatlas.families._shapes import absent, kind
 
 _ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
@@ -48,7 +48,8 @@ FAMILY = SINGLE.but(
             layer_mid=absent(_ASIDE),
         ),
     ),
-    breaks=CARRIED | PADDED,
+    breaks=ASIDE | CARRIED | PADDED,
+    passes="block.linear block.shared_transf.input_layernorm block.shared_transf.pre_ff_layernorm",
     notes=MAMBA_NOTES
     | {
         "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",

@@ -1,6 +1,6 @@
 """Zamba 2: Mamba-2 mixers; in some blocks one of two shared transformers first adds to what the mixer reads, not to the stream."""
 
-from nnatlas.families._mixers import CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
+from nnatlas.families._mixers import ASIDE, CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
 from nnatlas.families._shapes import absent, kind
 
 _ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
@@ -29,7 +29,8 @@ FAMILY = SINGLE.but(
             layer_mid=absent(_ASIDE),
         ),
     ),
-    breaks=CARRIED | PADDED | CLAMPED,
+    breaks=ASIDE | CARRIED | PADDED | CLAMPED,
+    passes="block.linear block.shared_transformer.input_layernorm block.shared_transformer.pre_ff_layernorm",
     notes=MAMBA_NOTES
     | {
         "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
