@@ -27,8 +27,7 @@ def ahead_loss(
     """Cross-entropy in nats of logits [batch, seq, vocab] for the label `offset` places on; None if no place has one.
 
     The sum over `num_items` (gradient accumulation: the count over all micro-batches of a step), or the mean over the
-    labels
-    that are not ignored, which is 0 where all are.
+    labels that are not ignored, which is 0 where all are.
     """
     if offset >= labels.shape[1]:
         return None

@@ -79,6 +79,6 @@ def model_card(
         seed=recipe.seed,
         learning_rate=recipe.learning_rate,
         vocab_size=recipe.vocab_size,
-        curve=", ".join(f"{loss:.2f} at step {step}" for step, loss in shown),
+        curve=", ".join(f"{loss:.2f} at step {step}" for step, loss in shown) or "too short to tell",
         **measurements,
     )
