@@ -19,17 +19,22 @@ Type = Annotated[list[str] | None, typer.Argument(metavar="[TYPE]...", help="Onl
 def families(types: Type = None, json: Json = False) -> None:
     """List the model families that have a row of facts.
 
-    Each with the cells in which it differs from the shape it starts from.  A family is known by the model_type of its
-    config; one row may cover several types.
+    A family is known by the model_type of its config; one row may cover several types.  With TYPEs, those alone, and
+    the cells in which each differs from the shape it starts from.
     """
     chosen = _chosen(types or [])
     if json:
         print_json([_data(family) for family in chosen])
         return
-    from nnatlas.show import table
+    from rich.table import Table
+    from rich.text import Text
 
-    rows = [[", ".join(one.covers), one.shape, ", ".join(sorted(_differs(one))), one.summary] for one in chosen]
-    console().print(table(f"{len(rows)} families", ("model_type", "shape", "differs in", "what is unusual"), rows))
+    heads = ("model_type", "shape", *(["differs in"] if types else []), "what is unusual")
+    made = Table(*heads, box=None, pad_edge=False, header_style="bold", expand=True)
+    for one in chosen:
+        differs = [", ".join(sorted(_differs(one))) or "nothing"] if types else []
+        made.add_row(*map(Text, [", ".join(one.covers), one.shape, *differs, one.summary]))
+    console().print(made)
 
 
 def _chosen(types: list[str]) -> list[Family]:
@@ -40,7 +45,7 @@ def _chosen(types: list[str]) -> list[Family]:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             raise InputError(f"no family covers model_type {name!r}{'; near: ' + ', '.join(near) if near else ''}")
-    found = [known[name] for name in types or sorted(known)]
+    found = [known[name] for name in types] if types else sorted(known.values(), key=lambda family: family.covers)
     return list({family.name: family for family in found}.values())
 
 

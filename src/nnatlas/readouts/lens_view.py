@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 NARROWEST, WIDEST = 7, 14  # columns of a cell, its bar and the gap after it included
 UNLIKELY, LIKELY = (40, 44, 52), (22, 128, 88)  # the shades of probability 0 and 1; both carry light text
+TEXT, BAR = "rgb(245,245,245)", "rgb(120,190,150)"
 
 
 def tables(lens: LogitLens, width: int, last: int | None = None) -> Iterator[Text]:
@@ -76,8 +77,9 @@ def _heads(tokens: list[str], margin: int, cell: int) -> Text:
 def _line(label: str, tokens: list[str], chances: list[float], margin: int, cell: int) -> Text:
     made = Text(f"{label:>{margin - 1}} ", style="dim", no_wrap=True)
     for token, chance in zip(tokens, chances, strict=True):
-        style = Style(color="rgb(245,245,245)", bgcolor=f"rgb{shade(chance)}".replace(" ", ""), dim=False)
-        made.append(_fit(token, cell - 2) + bar(chance), style)
+        ground = f"rgb{shade(chance)}".replace(" ", "")
+        made.append(_fit(token, cell - 2), Style(color=TEXT, bgcolor=ground, dim=False))
+        made.append(bar(chance), Style(color=BAR, bgcolor=ground, dim=False))
         made.append(" ")
     return made
 
