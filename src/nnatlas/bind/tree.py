@@ -50,8 +50,11 @@ class Host:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Sizes of this host; an attention's head counts and an MLP's width may differ from block to block."""
-        found = dict(self.owner.root.sizes) if self.kind != "model" else self._model_sizes()
+        """Sizes of this host; an attention's head counts and an MLP's width may differ from block to block.
+
+        Of those the model has the first block's: where blocks differ, ask the block.
+        """
+        found = dict(self.owner.root.whole)
         modules = {role: bound[0] for role, bound in self.roles.items() if not isinstance(bound, Absent)}
         if self.kind == "self_attn":
             found |= sizing.attention_sizes(self.module, modules, self.owner.config)
@@ -59,10 +62,12 @@ class Host:
             found |= sizing.mlp_sizes(self.module, modules, self.owner.config)
         elif self.kind == "linear_attn":
             found |= sizing.mixer_sizes(self.module, self.owner.config)
-        elif self.kind == "block":
-            for part in self.parts.values():
+        for block in (self,) if self.kind == "block" else reversed(self.owner.blocks) if self.kind == "model" else ():
+            for part in block.parts.values():
                 found |= {name: size for name, size in part.sizes.items() if name in part.own_sizes}
-        found |= {name: self.owner.stated(path, self) for name, path in self.owner.family.sizes.items()}
+        for name, path in self.owner.family.sizes.items():
+            if self.kind != "model" or path.startswith(("config.", "host.")):  # other paths start from a block
+                found[name] = self.owner.stated(path, self)
         return found
 
     @cached_property
@@ -84,8 +89,9 @@ class Host:
     def own_sizes(self) -> tuple[str, ...]:
         return {"self_attn": sizing.ATTENTION_SIZES, "mlp": sizing.MLP_SIZES}.get(self.kind, ())
 
-    def _model_sizes(self) -> dict[str, int]:
-        """Sizes that hold for the whole model, from the config and the embedding."""
+    @cached_property
+    def whole(self) -> dict[str, int]:
+        """Sizes that hold for every block alike, from the config and the embedding (asked of the root)."""
         config, embedding = self.owner.config, self.roles["embed_tokens"]
         found = {
             "num_layers": len(self.owner.blocks),
