@@ -27,6 +27,11 @@ class Value:
         """Host and name, as support tables and patterns write it: `self_attn.attention_output`."""
         return self.name if self.host == "model" else f"{self.host}.{self.name}"
 
+    @property
+    def typed(self) -> str:
+        """The value as it is typed: `model.layers[i].self_attn.attention_output`."""
+        return f"{host_path(self.host)}.{self.name}"
+
 
 HOSTS: Final = {
     "model": "the whole model",
@@ -35,6 +40,12 @@ HOSTS: Final = {
     "linear_attn": "a block's recurrent or convolutional mixer, model.layers[i].linear_attn",
     "mlp": "a block's MLP or mixture of experts, model.layers[i].mlp",
 }
+
+
+def host_path(host: str) -> str:
+    """A host as it is typed: `model`, `model.layers[i]`, `model.layers[i].mlp`."""
+    return {"model": "model", "block": "model.layers[i]"}.get(host, f"model.layers[i].{host}")
+
 
 _DERIVED = "it is computed from other values for you; edit those"
 

@@ -38,11 +38,7 @@ class Kin:
     @property
     def typed(self) -> str:
         """Our name as it is typed: `model.layers[i].self_attn.attention_scores`."""
-        if not self.ours:
-            return "(no value)"
-        value = VALUES[self.ours]
-        host = {"model": "model", "block": "model.layers[i]"}.get(value.host, f"model.layers[i].{value.host}")
-        return f"{host}.{value.name}"
+        return VALUES[self.ours].typed if self.ours else "(no value)"
 
     @property
     def meaning(self) -> str:

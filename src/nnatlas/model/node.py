@@ -21,7 +21,7 @@ from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent
-from nnatlas.values import HOSTS, VALUES, Value, on_host
+from nnatlas.values import HOSTS, VALUES, Value, on_host, host_path
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
@@ -145,9 +145,7 @@ class Node:
             return getattr(self._module, name)
         except AttributeError:
             elsewhere = _HOSTS_OF.get(name)
-            hint = (
-                f"; it hangs on {' and '.join(_shown(host) for host in elsewhere)}" if elsewhere else self._near(name)
-            )
+            hint = f"; it hangs on {' and '.join(map(host_path, elsewhere))}" if elsewhere else self._near(name)
             label = (self._host.name if self._host is not None else self._path) or "the model"
             raise AttributeError(f"{label} ({type(self._module).__name__}) has no {name!r}{hint}") from None
 
@@ -226,8 +224,3 @@ class Nodes:
 
 _ALIASES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "mlp_norm"}
 """Llama's words, offered where the family has no module of that name itself."""
-
-
-def _shown(host: str) -> str:
-    block = "model.layers[i]"
-    return {"model": "model", "block": block}.get(host, f"{block}.{host}")

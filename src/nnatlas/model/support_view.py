@@ -12,16 +12,10 @@ from rich.text import Text
 
 from nnatlas.model.support import Served, Support
 from nnatlas.show import text_of
-from nnatlas.values import HOSTS
+from nnatlas.values import HOSTS, host_path
 
 WIDE = 130
 """From this width on a table has room for the layouts' names besides their axes."""
-WHERE = {"model": "model", "block": "model.layers[i]"}
-
-
-def where(host: str) -> str:
-    """A host as it is typed: `self_attn` is `model.layers[i].self_attn`."""
-    return WHERE.get(host, f"{WHERE['block']}.{host}")
 
 
 def tables(support: Support, width: int) -> Group:
@@ -31,7 +25,7 @@ def tables(support: Support, width: int) -> Group:
     for name in ("value", "layout", "read at"):
         served.add_column(name, overflow="fold", no_wrap=name != "read at")
     for host in hosts:
-        served.add_row(Text(where(host), "bold cyan"))
+        served.add_row(Text(host_path(host), "bold cyan"))
         for row in _rows(support, host):
             served.add_row(Text(f"  {row.value.name}", "green"), _layout(row, width), _place(row))
     return Group(served, *_absent(support))
@@ -81,7 +75,7 @@ def support_html(support: Support) -> str:
     """The same as an HTML fragment."""
     hosts = dict.fromkeys(row.value.host for row in support.rows.values() if not row.nowhere)
     body = "".join(
-        f"<tr><th colspan='3' style='text-align:left;padding-top:.6em'>{escape(where(host))}</th></tr>"
+        f"<tr><th colspan='3' style='text-align:left;padding-top:.6em'>{escape(host_path(host))}</th></tr>"
         + "".join(_html_row(row.value.name, str(row.layout), _place(row).plain) for row in _rows(support, host))
         for host in hosts
     )
