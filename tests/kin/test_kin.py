@@ -69,7 +69,9 @@ def test_a_known_name_is_found_first(theirs, ours):
     ],
 )
 def test_a_module_path_is_read_off_the_rows(path, ours):
-    assert {key for _, key, _ in look_up(path)} == ours
+    found = look_up(path)
+    most = max(len(types) for types in found.values())  # families may differ; what most of them say is meant
+    assert {key for (_, key, _), types in found.items() if len(types) == most} == ours
 
 
 def test_a_path_names_the_types_it_holds_for():

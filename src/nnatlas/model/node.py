@@ -21,7 +21,7 @@ from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent
-from nnatlas.values import HOSTS, VALUES, Value, on_host, host_path
+from nnatlas.values import HOSTS, VALUES, Value, host_path, on_host
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
