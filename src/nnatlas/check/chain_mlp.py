@@ -70,7 +70,7 @@ def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
 def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
     for at in _mlps(trial):
         logits, chosen, weights = at("router_logits"), at("expert_indices"), at("expert_weights")
-        if logits is not None and chosen is not None and weights is not None:
+        if logits is not None and chosen is not None and weights is not None and chosen.shape[-1] > 1:
             order = logits.float().gather(-1, chosen.long()).argsort(-1, descending=True)
             rises = weights.float().gather(-1, order).diff(dim=-1).clamp(min=0).max()
             words = "expert_weights fall as the scores of expert_indices do"
@@ -128,6 +128,8 @@ def _weighted_sum(at: At, neurons: Any, routed: Tensor) -> Tensor | None:
     experts, chosen, weights = at.block.role("experts")[0], at("expert_indices"), at("expert_weights")
     down = getattr(experts, "down_proj", None)
     if not isinstance(down, Tensor) or down.ndim != 3 or chosen is None or weights is None:
+        return None
+    if routed.shape[-1] not in down.shape[1:]:  # the experts work in a width of their own
         return None
     total = torch.zeros_like(routed)
     for expert in range(len(down)):

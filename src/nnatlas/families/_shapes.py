@@ -15,6 +15,8 @@ NO_NORM = "no module plays this role in this family"
 PARALLEL = "a parallel block: attention and MLP read the same stream, so there is none between them"
 POST_NORM_ATTENTION = "norms come after the sublayers here: what the attention reads is layer_input as it is"
 POST_NORM_MLP = "norms come after the sublayers here: what the MLP reads is layer_mid as it is"
+NORMED_ATTENTION = "the attention reads the stream as it enters the block; the norm comes after the sum"
+NORMED_MLP = "the MLP reads the normed stream, which is layer_mid; the norm comes after the sum"
 DENSE = "a dense MLP: it has no router and no experts"
 NO_LATENT = "keys and values are projected directly, not expanded from a latent"
 NO_GATE = "the heads' outputs are not gated"
@@ -83,6 +85,22 @@ GPT2_STACK: dict[str, Any] = dict(
     attention_norm="ln_1",
 )
 """The stack under GPT-2's names."""
+NORMED_SUMS: dict[str, Any] = dict(
+    identity=absent("the stream itself is normed after every sum"),
+    attention_norm=absent(NORMED_ATTENTION),
+    mlp_norm=absent(NORMED_MLP),
+    attention_norm_output=absent(NORMED_ATTENTION),
+    mlp_norm_output=absent(NORMED_MLP),
+    norm=absent("the last block's stream is normed already: no norm stands before the head"),
+    layer_mid="mlp > in shared",
+    mlp_input="mlp > in copied",
+)
+"""Every sum of the stream and a sublayer is normed and becomes the stream; nothing is normed before the head."""
+PASS_BY_PASS = {
+    "layer_input": "of the block's first pass; reading it again in the same run waits for the next",
+    "layer_output": "of the block's first pass; reading it again in the same run waits for the next",
+}
+"""Blocks that run several times in a forward."""
 GRANITE: dict[str, Any] = dict(
     attention_output="self_attn > out * residual_multiplier",
     mlp_output="mlp > out * residual_multiplier",

@@ -64,7 +64,7 @@ def expert_neurons(run: Run, point: Computed, hidden: Tensor, indices: Tensor) -
     """What `expert_neurons(e)` is called on, read where the experts are entered."""
     module, flat = point.host.role("experts")[0], hidden.reshape(-1, hidden.shape[-1])
     indices = indices.reshape(-1, indices.shape[-1])
-    return AllExperts(module.num_experts, indices, run.rows, lambda expert, at: _neurons(module, flat[at], expert))
+    return AllExperts(point.host.sizes["num_experts"], indices, run.rows, lambda expert, at: _neurons(module, flat[at], expert))
 
 
 def _neurons(module: nn.Module, hidden: Tensor, expert: int) -> Tensor:
@@ -80,7 +80,12 @@ def _neurons(module: nn.Module, hidden: Tensor, expert: int) -> Tensor:
     up = hidden @ weight if getattr(module, "is_transposed", False) else F.linear(hidden, weight)
     if bias is not None:
         up = up + bias[expert]
-    return module._apply_gate(up) if gated else module.act_fn(up)
+    if not gated:
+        return module.act_fn(up)
+    if hasattr(module, "_apply_gate"):
+        return module._apply_gate(up)
+    gate, up = up.chunk(2, dim=-1)
+    return module.act_fn(gate) * up
 
 
 def _chosen_then_entering(point: Computed) -> list[Point | Computed]:
