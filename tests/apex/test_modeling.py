@@ -73,6 +73,7 @@ def test_the_documents_outputs():
         ({"num_attention_heads": 5}, "5 query heads cannot share 2"),
         ({"num_experts_per_tok": 9}, "9 active experts of 4"),
         ({"qk_rope_head_dim": 3}, "must be even"),
+        ({"layer_types": ["full_attention"] * 6}, "follow global_layer_freq"),
         ({"sliding_window": 1}, "counts the token itself"),
     ],
 )

@@ -105,9 +105,8 @@ class Apex1Config(PreTrainedConfig):
         self.rope_parameters = rope
         if self.logit_scale is None:
             self.logit_scale = self.hidden_size**-0.5
-        kinds = ("sliding_attention", "full_attention")
         if self.layer_types is None:
-            self.layer_types = [kinds[self.is_global_layer(i)] for i in range(self.num_hidden_layers)]
+            self.layer_types = self._kinds()
         self._refuse_impossible_sizes()
         super().__post_init__(**kwargs)
 
@@ -153,22 +152,23 @@ class Apex1Config(PreTrainedConfig):
 
     def _refuse_impossible_sizes(self) -> None:
         heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
-        wrong = {
-            f"{heads} query heads cannot share {kv_heads} kv heads evenly": heads % kv_heads != 0,
-            f"{self.num_experts_per_tok} active experts of {self.num_local_experts}": self.moe_enabled
-            and self.num_experts_per_tok > self.num_local_experts,
-            f"a rotary width must be even: head_dim {self.head_dim}, qk_rope_head_dim {self.qk_rope_head_dim}": bool(
-                self.head_dim % 2 or self.qk_rope_head_dim % 2
-            ),
-            f"sliding_window {self.sliding_window} counts the token itself; use 2 or more": self.sliding_window < 2,
-            f"layer_types names {len(self.layer_types or [])} blocks of {self.num_hidden_layers}": len(
-                self.layer_types or []
-            )
-            != self.num_hidden_layers,
-        }
-        for message, is_wrong in wrong.items():
+        active, experts = self.num_experts_per_tok, self.num_local_experts
+        widths = self.head_dim, self.qk_rope_head_dim
+        wrong = [
+            (heads % kv_heads, f"{heads} query heads cannot share {kv_heads} kv heads evenly"),
+            (self.moe_enabled and active > experts, f"{active} active experts of {experts}"),
+            (any(width % 2 for width in widths), f"rotary widths must be even: head_dim, qk_rope_head_dim = {widths}"),
+            (self.sliding_window < 2, f"sliding_window {self.sliding_window} counts the token itself; use 2 or more"),
+            (self.layer_types != self._kinds(), f"layer_types must follow global_layer_freq: {self._kinds()}"),
+        ]
+        for is_wrong, message in wrong:
             if is_wrong:
                 raise InputError(f"Apex1Config: {message}")
+
+    def _kinds(self) -> list[str]:
+        """Each block's attention in transformers' words, which caches and masks go by."""
+        is_global = map(self.is_global_layer, range(self.num_hidden_layers))
+        return ["full_attention" if yes else "sliding_attention" for yes in is_global]
 
 
 def _flatten(sections: dict[str, dict[str, Any]]) -> dict[str, Any]:
