@@ -91,8 +91,7 @@ class Trial:
         """The chosen blocks in full, of the others what the stream's laws need."""
         points: list[Point | Computed] = [reading.point for reading in readings]
         rest = [block for block in self.owner.blocks if block not in self.blocks]
-        points += [r.point for host in rest for r in self._served([host]) if r.value.name in _STREAM]
-        points += [r.point for b in rest for r in self._served(b.parts.values()) if r.value.name in _ADDED]
+        points += [r.point for b in rest for r in self._served((b, *b.parts.values())) if r.value.name in _needed(b)]
         points += [point for b in self.owner.blocks for term in _identity(b) if (point := self.summand(b, term))]
         points += [point for block in self.blocks for role in _PROJECTIONS if (point := self.output_of(block, role))]
         return Snapshot(self.owner).take(points, lambda: self.module(**self.batch(self.pair)))
@@ -157,8 +156,7 @@ class Trial:
         return Finding(law, value, where, EXCEPTED, why)
 
 
-_STREAM = ("layer_input", "layer_mid", "layer_output")
-_ADDED = ("attention_output", "mlp_output")
+_STREAM = ("layer_input", "layer_mid", "layer_output", "attention_output", "mlp_output")
 _PROJECTIONS = ("o_proj", "down_proj", "mlp")
 
 
@@ -172,6 +170,11 @@ def identity_of(block: Host) -> str | Absent:
 def _identity(block: Host) -> tuple[Term, ...]:
     stated = identity_of(block)
     return () if isinstance(stated, Absent) else places.identity(stated)
+
+
+def _needed(block: Host) -> set[str]:
+    """What the stream's laws need of a block."""
+    return {*_STREAM, *(term.value.rpartition(".")[2] for term in _identity(block))}
 
 
 def _random_pair(model: StandardizedTransformer) -> Tensor:

@@ -1,6 +1,6 @@
 """BLOOM: ALiBi positions, attention written out inside the module, and residuals added inside attention and MLP."""
 
-from nnatlas.families._shapes import LLAMA
+from nnatlas.families._shapes import LLAMA, kind
 
 FAMILY = LLAMA.but(
     base="transformer",
@@ -23,4 +23,12 @@ FAMILY = LLAMA.but(
     attention_scores="self_attn ~ softmax[0] > in",
     attention_probabilities="self_attn ~ dropout[0] > out",
     attention_head_outputs="self_attn ~ bmm[0] > out : (batch num_heads) seq head_dim",
+    kinds=(
+        kind(
+            "normed residual",
+            "config.apply_residual_connection_post_layernorm",
+            identity="mlp_norm_output + mlp_output = layer_output",
+            mlp_input="mlp > in copied",
+        ),
+    ),
 )

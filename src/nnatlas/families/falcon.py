@@ -22,12 +22,22 @@ FAMILY = LLAMA.but(
     attention_scores="self_attn ~ softmax[0] > in",
     attention_probabilities="self_attn ~ matmul[2] > in[0]",
     attention_head_outputs="self_attn ~ matmul[2] > out : batch num_heads seq head_dim",
+    notes={
+        "attention_keys": "in the newer architecture every query head already has its own copy",
+        "attention_values": "in the newer architecture every query head already has its own copy",
+    },
     kinds=(
         kind(
             "parallel",
             "config.parallel_attn or config.new_decoder_architecture",
             layer_mid=absent(PARALLEL),
             mlp_output="mlp > out copied",
+        ),
+        kind(
+            "repeated keys",
+            "config.new_decoder_architecture",
+            attention_keys="self_attn ~ matmul[1] > in[1] : batch num_heads qk_head_dim seq as batch num_heads seq qk_head_dim",
+            attention_values="self_attn ~ matmul[2] > in[1] as batch num_heads seq head_dim",
         ),
     ),
 )

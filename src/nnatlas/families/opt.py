@@ -1,11 +1,10 @@
-"""OPT: learned positions, an MLP whose layers hang on the block itself; BLIP-2 and InstructBLIP put query tokens in front."""
+"""OPT: learned positions, and an MLP whose layers hang on the block itself."""
 
 from nnatlas.families._shapes import LLAMA, absent, kind
 
 _FLAT = ": (batch seq)"
 
 FAMILY = LLAMA.but(
-    covers="opt blip-2 instructblip instructblipvideo",
     base=("model.decoder", "language_model.model.decoder"),
     attention_norm="self_attn_layer_norm",
     mlp_norm="final_layer_norm",
@@ -14,7 +13,8 @@ FAMILY = LLAMA.but(
     up_proj="fc1",
     down_proj="fc2",
     act_fn="activation_fn",
-    passes="base.embed_positions",
+    passes="base.embed_positions base.project_in base.project_out",
+    token_embeddings=("base.project_in > in as batch seq word_embed_proj_dim", "embed_tokens > out"),
     readout="maybe norm | maybe base.project_out | lm_head",
     norm=("base.final_layer_norm", absent("this checkpoint has no final norm")),
     layer_mid=f"mlp_norm > in {_FLAT} hidden_size shared",
