@@ -112,6 +112,8 @@ class Snapshot(Gathering):
             if value is None:
                 self.faults[point.name] = "there is no tensor at this place"
         self.wanted.discard(site)
+        with contextlib.suppress(Exception):  # what cannot be computed is asked for again, and fails, by `copy`
+            self._derive()
 
     def fault(self, point: Point | Computed) -> str | None:
         """Why a value could not be read, or None."""
@@ -123,6 +125,8 @@ class Snapshot(Gathering):
             return None
         if isinstance(point, Point):
             return self.copies.get(point.name)
+        if point.name in self._values:
+            return self._values[point.name]
         return DERIVED[point.function].compute(self, point, *map(self.copy, DERIVED[point.function].needs(point)))
 
     def kept(self, point: Point) -> Any:
