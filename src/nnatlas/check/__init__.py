@@ -11,7 +11,9 @@ from nnatlas.check.checking import check
 from nnatlas.check.findings import Finding
 from nnatlas.check.registry import SENTENCES
 from nnatlas.check.report import Measured, Report
+from nnatlas.check.sweeping import read_sweep, sweep
+from nnatlas.check.swept import Sweep
 
-__all__ = ["SENTENCES", "Finding", "Measured", "Report", "check"]
+__all__ = ["SENTENCES", "Finding", "Measured", "Report", "Sweep", "check", "read_sweep", "sweep"]
 
 make_callable(__name__, check)

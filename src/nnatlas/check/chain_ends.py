@@ -23,7 +23,7 @@ def embeddings_norm_and_head_follow_each_other(trial: Trial) -> Iterator[Finding
     logits = found["logits"]
     expected = {
         "token_embeddings": ("embed_tokens(input_ids)", _through(trial, "embed_tokens", found["input_ids"])),
-        "final_norm_output": ("norm(layers[-1].layer_output)", _through(trial, "norm", stream)),
+        "final_norm_output": ("norm(layers[-1].layer_output)", _normed(trial, stream)),
         "lm_head_output": ("lm_head(what the readout gives it)", _read_out(trial, stream)),
         "logits": ("lm_head_output with the readout's scales and caps", _past_head(trial, found["lm_head_output"])),
         "next_token_probs": (
@@ -53,6 +53,16 @@ def _through(trial: Trial, role: str, tensor: Tensor | None) -> Tensor | None:
         return None
     with torch.no_grad():
         return bound[0](tensor)
+
+
+def _normed(trial: Trial, stream: Tensor | None) -> Tensor | None:
+    """The last stream through the readout up to the norm, or, where the readout names none, through the norm alone."""
+    stages = [stage.removeprefix("maybe ") for stage in _stages(trial)[0]]
+    if stream is None or isinstance(trial.owner.root.roles["norm"], Absent):
+        return None
+    before = stages[: stages.index("norm")] if "norm" in stages else []
+    with torch.no_grad():
+        return reduce(lambda tensor, stage: _apply(trial.owner, stage, tensor), [*before, "norm"], stream)
 
 
 def _stages(trial: Trial) -> tuple[list[str], list[str]]:

@@ -85,6 +85,20 @@ class Report:
             "exceptions": exceptions,
         }
 
+    def facts(self) -> dict[str, Any]:
+        """What does not change from run to run: no timings, no deviations, each exception once."""
+        laws = {law: {key: count for key, count in counts.items() if key != "worst"} for law, counts in self.laws.items()}
+        values = {key: {k: v for k, v in asdict(one).items() if k != "laws"} for key, one in self.values.items()}
+        excepted = (one for one in self.findings if one.status == EXCEPTED and not _is_plain(one))
+        return {
+            **{key: self.subject[key] for key in ("model", "family", "dtype", "blocks")},
+            "passed": self.passed,
+            "laws": laws,
+            "values": values,
+            "failures": list(dict.fromkeys(f"{one.law}: {one.value} at {one.where}: {one.detail}" for one in self.failures)),
+            "exceptions": list(dict.fromkeys(f"{one.law}: {one.value}: {one.detail}" for one in excepted)),
+        }
+
     def json(self, **options: Any) -> str:
         """The report as JSON text; keywords go to `json.dumps`."""
         return json.dumps(self.as_dict(), **{"indent": 1, "ensure_ascii": False, **options})
@@ -99,6 +113,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         return "".join(html_of(shown) for shown in self.tables())
+
+
+def _is_plain(finding: Finding) -> bool:
+    """Exceptions that say nothing of the family: derived and read-only values, whole numbers without gradients."""
+    return finding.detail.startswith(("derived:", "read only:", "whole numbers"))
 
 
 def worst(findings: Iterable[Finding]) -> float | None:
