@@ -146,7 +146,7 @@ MAMBA_NOTES = {
     "linear_attn.attention_queries": "C, shared by the channels (of a group of heads): what reads the state",
     "linear_attn.attention_keys": "B, shared by the channels (of a group of heads): where in the state a token is written",
     "linear_attn.attention_values": "x, after the short convolution and its SiLU: what is written",
-    "linear_attn.conv_output": "after the convolution and its SiLU, padding zeroed; in Mamba-2 values, keys and queries side by side",
+    "linear_attn.conv_output": "after convolution and SiLU, padding zeroed; in Mamba-2 values, keys and queries side by side",
     "linear_attn.decays": "exp(A * step size), between 0 and 1",
     "linear_attn.betas": "the step size: softplus of time step and bias, the weight with which a token is written",
     "linear_attn.state_input": "zeros before a prompt",

@@ -1,9 +1,7 @@
 """Granite 4 hybrid: Mamba-2 mixers with attention between them, an always-on MLP beside a mixture, constants on every branch."""
 
-from dataclasses import replace
-
 from nnatlas.families._mixers import CARRIED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED
-from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
+from nnatlas.families._shapes import LLAMA, absent, kind
 
 FAMILY = LLAMA.but(
     mlp=("block_sparse_moe", "shared_mlp"),
@@ -14,9 +12,8 @@ FAMILY = LLAMA.but(
     mlp_output="mlp > out * residual_multiplier",
     readout="norm | lm_head | / logits_scaling",
     kinds=(
-        replace(SPARSE, when="has block_sparse_moe"),
         kind(
-            "beside a shared MLP",
+            "sparse",
             "has block_sparse_moe",
             routed_output="mlp > out * residual_multiplier",
             shared_expert_output="shared_experts > out * residual_multiplier",

@@ -1,9 +1,7 @@
 """Jamba: Mamba mixers with normed step sizes, keys and queries; attention in one block of a few; every other MLP a mixture."""
 
-from dataclasses import replace
-
 from nnatlas.families._mixers import CARRIED, FROM_NOTHING, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED
-from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
+from nnatlas.families._shapes import LLAMA, absent, kind
 
 FAMILY = LLAMA.but(
     norm="base.final_layernorm",
@@ -12,7 +10,7 @@ FAMILY = LLAMA.but(
     unrotated_queries="same as attention_queries",
     unrotated_keys="same as attention_keys",
     kinds=(
-        replace(SPARSE, when="has feed_forward.experts"),
+        kind("sparse", "has feed_forward.experts"),
         kind("recurrent", "has mamba", self_attn=absent(NO_ATTENTION), linear_attn={"path": "mamba", **MAMBA}),
     ),
     breaks=CARRIED | FROM_NOTHING | PADDED,

@@ -1,7 +1,7 @@
 """Kimi Linear and Ring/Ling hybrids: Kimi's delta attention in most blocks, latent attention in the others."""
 
 from nnatlas.families._mixers import CARRIED, DELTA_NOTES, KIMI_DELTA, NO_ATTENTION
-from nnatlas.families._shapes import LLAMA, absent, kind
+from nnatlas.families._shapes import LLAMA, PAIRS_TO_HALVES, absent, kind
 
 FAMILY = LLAMA.but(
     covers="kimi_linear bailing_hybrid",
@@ -17,7 +17,7 @@ FAMILY = LLAMA.but(
             linear_attn={"path": "self_attn", **KIMI_DELTA},
         ),
     ),
-    breaks=CARRIED,
+    breaks=CARRIED | PAIRS_TO_HALVES,
     notes=DELTA_NOTES
     | {
         "linear_attn.decays": "the factor on each key dimension of a head's state at each token, between 0 and 1",

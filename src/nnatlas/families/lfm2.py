@@ -1,9 +1,7 @@
 """LFM2: gated short convolutions with attention in a few blocks, a gated MLP (or a mixture) in every one."""
 
-from dataclasses import replace
-
 from nnatlas.families._mixers import NO_ATTENTION, PADDED, SHORT_CONV, SHORT_CONV_NOTES
-from nnatlas.families._shapes import LLAMA, SPARSE, absent, kind
+from nnatlas.families._shapes import LLAMA, absent, kind
 
 FAMILY = LLAMA.but(
     covers="lfm2 lfm2_moe lfm2_vl",
@@ -15,7 +13,7 @@ FAMILY = LLAMA.but(
     up_proj=("w3", absent("no separate up projection")),
     down_proj=("w2", absent("the experts' projections are one tensor, not a module")),
     kinds=(
-        replace(SPARSE, when="has feed_forward.experts"),
+        kind("sparse", "has feed_forward.experts"),
         kind("convolution", "has conv", self_attn=absent(NO_ATTENTION), linear_attn={"path": "conv", **SHORT_CONV}),
     ),
     breaks=PADDED,

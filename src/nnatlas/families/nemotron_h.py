@@ -1,9 +1,7 @@
 """Nemotron-H: one norm and one mixer a block, which is a Mamba-2 mixer, an attention, an MLP or a mixture."""
 
-from dataclasses import replace
-
 from nnatlas.families._mixers import CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
-from nnatlas.families._shapes import SPARSE, absent, kind
+from nnatlas.families._shapes import absent, kind
 
 _NO_MIXER = "this block is an MLP: it mixes no tokens"
 _MLP = dict(
@@ -34,12 +32,11 @@ FAMILY = SINGLE.but(
             **_MLP,
         ),
         kind("mixture", "has mixer.experts", identity="layer_input + mlp_output = layer_output", **_MLP),
-        replace(SPARSE, when="has mixer.experts"),
+        kind("sparse", "has mixer.experts", routed_output="mlp.fc2_latent_proj > out : (batch seq) hidden_size"),
     ),
     breaks=CARRIED | PADDED | CLAMPED,
     notes=MAMBA_NOTES
     | {
-        "routed_output": "before the projection out of the experts' narrower width, where the checkpoint has one",
         "unrotated_queries": "no rotary is applied",
         "unrotated_keys": "no rotary is applied",
     },

@@ -21,6 +21,7 @@ FAMILY = LLAMA.but(
             shared_expert_output="beyond(routed_output, mlp_output)",
         ),
     ),
+    passes="root.model.merger",
     breaks=CARRIED,
     notes=DELTA_NOTES
     | {"self_attn.attention_gate": "before its sigmoid; the second half of each head's query projection"},
