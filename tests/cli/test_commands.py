@@ -50,7 +50,7 @@ def test_a_lens_as_json_has_what_the_library_computes():
     done = run("lens", "tiny:llama", "Hi", "--json", "--top", "2", "--target", "A", "--last", "1")
     assert done.stderr == ""
     data = json.loads(done.stdout)
-    assert set(data) == {"model", "prompt", "tokens", "layers"}
+    assert set(data) == {"model", "prompt", "note", "tokens", "layers"} and data["note"] == ""
     assert data["tokens"] == [{"position": 2, "id": 105, "text": "i"}]
     assert [layer["value"] for layer in data["layers"]] == [f"layers.{i}.layer_output" for i in range(4)]
     [cell] = data["layers"][-1]["positions"]

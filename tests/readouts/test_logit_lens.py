@@ -42,6 +42,16 @@ def test_the_last_layer_is_the_model(name):
     assert lens.kl_to_final[0].max() > 1e-3
 
 
+def test_where_the_last_layer_is_not_the_model_it_says_so():
+    model = nnatlas.load("tiny:hrm_text")  # its stack runs more than once; values are of the first pass
+    lens = logit_lens(model, "Hi")
+    with model.trace("Hi"):
+        logits = model.logits
+    assert (lens.logits_of(-1) - logits).abs().max() > 0.1
+    assert "first pass" in lens.note and "not the model's own prediction: values are of the first pass" in repr(lens)
+    assert logit_lens(nnatlas.load("tiny:llama"), "Hi").note == ""
+
+
 def test_a_layer_takes_its_own_norm_statistics(model, lens):
     """Llama's readout written out: the stream over its own root mean square, times the gain, through the head."""
     with model.trace([PROMPT, "Hi"]):

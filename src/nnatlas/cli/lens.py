@@ -95,6 +95,7 @@ class LensView:
         ids = [] if self.lens.input_ids is None else self.lens.input_ids[0].tolist()
         shown = range(len(ids))[-(self.last or 0) :]
         return {
+            "note": self.lens.note,
             "tokens": [{"position": at, "id": ids[at], "text": self.lens.tokens[0][at]} for at in shown],
             "layers": [
                 {"value": value, "positions": [self._cell(i, at) for at in shown]}

@@ -30,6 +30,8 @@ def tables(lens: LogitLens, width: int, last: int | None = None) -> Iterator[Tex
     """The tables of every prompt for a terminal; `last` keeps that many positions at the end."""
     for row in range(len(lens.mask)):
         yield from _bands(lens, row, width, last)
+    if lens.note:
+        yield Text(f"not the model's own prediction: {lens.note}", style="yellow")
     yield Text(f"bars: {BARS[0]} under 1/8 ... {BARS[-1]} over 7/8 of the probability", style="dim")
 
 

@@ -64,6 +64,11 @@ class LogitLens:
             return [[""] * self.mask.shape[1]] * self.mask.shape[0]
         return [[self._text(token) for token in row] for row in self.input_ids.tolist()]
 
+    @property
+    def note(self) -> str:
+        """Why the last layer is not what the model says, on the few families where it is not; else empty."""
+        return str(self.model.family.breaks.get("head", ""))
+
     def logits_of(self, layer: int) -> Tensor:
         """The logits of one stream, `batch seq vocab_size`; `layer` counts `values`, -1 is the last."""
         return self._over([self.streams[layer]], lambda logits, _: logits)[0]
