@@ -119,6 +119,24 @@ GEMMA4: dict[str, Any] = dict(
     unrotated_keys=("k_norm > out : batch seq num_kv_heads qk_head_dim", absent(SHARED_KEYS)),
 )
 """A factor on the whole stream at the end of each block; keys and values that later blocks take from earlier ones."""
+GEMMA4_SPARSE = kind(
+    "sparse",
+    "has experts",
+    router="block.router",
+    experts="block.experts",
+    routed_output="block.post_feedforward_layernorm_2 > out",
+    shared_expert_output="block.post_feedforward_layernorm_1 > out",
+    mlp_activation="act_fn > out as batch seq dense_size",
+    mlp_neurons="down_proj > in as batch seq dense_size",
+)
+"""A mixture beside the dense MLP, whose router and experts hang on the block."""
+GEMMA4_BREAKS = {
+    **dict.fromkeys(
+        ("chain mlp.mlp_output", "chain mlp.routed_output", "chain mlp.expert_neurons"),
+        "in a mixture the block norms the dense and the routed part each, and then their sum",
+    ),
+    "chain mlp.expert_weights": "each expert's weight is scaled by a learned number of its own",
+}
 GEMMA4_PER_LAYER = (
     "layer_input + attention_output + mlp_output + post_per_layer_input_norm > out = layer_output / block.layer_scalar"
 )
@@ -136,6 +154,11 @@ SPARSE = kind(
     shared_expert_output=("shared_experts > out : (batch seq) hidden_size", absent(NO_SHARED)),
 )
 """A mixture.  The router's logits are taken where it computes them, before it chooses: an edit changes the choice."""
+
+SCALED_EXPERTS = kind(
+    "sparse", "has mlp.experts", routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor"
+)
+"""A mixture that weighs the sum of its routed experts by a constant."""
 
 TOWERS = tuple(
     f"root.{part}"
@@ -245,6 +268,20 @@ LLAMA = Family(
     ),
 )
 
+NORMS_AFTER: dict[str, Any] = dict(
+    attention_norm=absent(POST_NORM_ATTENTION),
+    mlp_norm=absent(POST_NORM_MLP),
+    attention_post_norm="input_layernorm",
+    mlp_post_norm="post_attention_layernorm",
+    attention_norm_output=absent(POST_NORM_ATTENTION),
+    mlp_norm_output=absent(POST_NORM_MLP),
+    layer_mid="mlp > in shared",
+    mlp_input="mlp > in copied",
+    attention_output="attention_post_norm > out",
+    mlp_output="mlp_post_norm > out",
+)
+"""Llama's two norms, moved by the config behind what they feed in Llama."""
+
 SANDWICH = LLAMA.but(
     name="sandwich",
     mlp_norm="pre_feedforward_layernorm",
@@ -256,16 +293,11 @@ SANDWICH = LLAMA.but(
 
 POST_NORM = LLAMA.but(
     name="post_norm",
-    attention_norm=absent(POST_NORM_ATTENTION),
-    mlp_norm=absent(POST_NORM_MLP),
-    attention_post_norm="post_attention_layernorm",
-    mlp_post_norm="post_feedforward_layernorm",
-    attention_norm_output=absent(POST_NORM_ATTENTION),
-    mlp_norm_output=absent(POST_NORM_MLP),
-    layer_mid="mlp > in shared",
-    mlp_input="mlp > in copied",
-    attention_output="attention_post_norm > out",
-    mlp_output="mlp_post_norm > out",
+    **{
+        **NORMS_AFTER,
+        "attention_post_norm": "post_attention_layernorm",
+        "mlp_post_norm": "post_feedforward_layernorm",
+    },
 )
 
 PARALLEL_ONE_NORM = LLAMA.but(

@@ -6,5 +6,11 @@ FAMILY = LLAMA.but(
     **HEADS_FIRST,
     attention_norm="attention_layernorm",
     mlp_norm="feedforward_layernorm",
-    tiny={"image_token_offset": 262, "audio_token_offset": 290},
+    tiny={
+        "image_token_offset": 262,
+        "audio_token_offset": 286,
+        "vision_config.codebook_size": 24,
+        "audio_config.codebook_size": 24,
+        "audio_config.codebook_dim": 64,
+    },
 )

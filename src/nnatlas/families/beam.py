@@ -1,6 +1,6 @@
 """Beam: sandwich norms, gated heads, and sums that weigh what is added by 1/√n and the stream by √((n-1)/n), n counting the sums so far."""
 
-from nnatlas.families._shapes import SANDWICH, absent, kind
+from nnatlas.families._shapes import SANDWICH, SCALED_EXPERTS, absent
 
 FAMILY = SANDWICH.but(
     attention_output="attention_post_norm > out / sqrt(block.attn_residual_add_idx)",
@@ -10,11 +10,5 @@ FAMILY = SANDWICH.but(
     identity=absent(
         "each sum weighs what is added by 1/√n and the stream itself by √((n-1)/n), n counting the sums so far",
     ),
-    kinds=(
-        kind(
-            "sparse",
-            "has mlp.experts",
-            routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
-        ),
-    ),
+    kinds=(SCALED_EXPERTS,),
 )

@@ -3,5 +3,5 @@
 from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
-    tiny={"text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]},
+    tiny={"text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse"], "text_config.head_dim": 16},
 )

@@ -1,29 +1,19 @@
-"""DiffusionGemma: a Gemma 4 that refines a canvas of tokens at once, reading the prompt through the cache of an encoder with the same weights."""
+"""DiffusionGemma: a Gemma 4 that refines a canvas of tokens at once, reading the prompt through an encoder's cache."""
 
-from nnatlas.families._shapes import GEMMA4, SANDWICH, kind
+from nnatlas.families._shapes import GEMMA4, GEMMA4_SPARSE, SANDWICH
+
+_RANDOM = "the canvas is drawn at random in every forward that is not given decoder_input_ids"
+_CANVAS = "positions are those of the canvas, which all see each other and the prompt"
 
 FAMILY = SANDWICH.but(
     **GEMMA4,
     base="model.decoder",
-    kinds=(
-        kind(
-            "sparse",
-            "has experts",
-            router="block.router",
-            experts="block.experts",
-            routed_output="block.post_feedforward_layernorm_2 > out",
-            shared_expert_output="block.post_feedforward_layernorm_1 > out",
-            mlp_activation="act_fn > out as batch seq dense_size",
-            mlp_neurons="down_proj > in as batch seq dense_size",
-        ),
-    ),
+    kinds=(GEMMA4_SPARSE,),
     notes={"layer_input": "of the canvas, which is drawn at random unless decoder_input_ids is passed"},
-    passes="base.self_conditioning root.model.encoder",
-    breaks={
-        "shape": "positions are those of the canvas, not of the prompt",
-        "pure": "the canvas is drawn at random in every forward",
-    },
+    passes="base.self_conditioning root.model.encoder block.*_feedforward_layernorm_*",
+    breaks=dict.fromkeys(("shape", "chain", "causal", "batch"), _CANVAS) | {"pure": _RANDOM},
     tiny={
+        "canvas_length": 12,
         "text_config.num_experts": 4,
         "text_config.top_k_experts": 2,
         "text_config.moe_intermediate_size": 48,

@@ -3,9 +3,9 @@
 from nnatlas.families._shapes import INDEXED, LLAMA, NO_INDEXER, absent
 
 FAMILY = LLAMA.but(
-    covers="dots3_note dots3_note_text",
     attention_latent="self_attn.kv_a_layernorm > out * self_attn.kv_lora_scale as batch seq latent",
     attention_gate="self_attn.g_proj > out through sigmoid as batch seq num_heads",
     indexer_choice=("self_attn.indexer > out as batch query chosen", absent(NO_INDEXER)),
     breaks=INDEXED,
+    tiny={"text_config.head_dim": 32, "vision_config.mlp_bias": False, "audio_config.adapter_input_size": 64},
 )

@@ -1,7 +1,5 @@
-"""Gemma: Llama blocks whose norms weigh by 1 + w, a GELU in the gate and embeddings times √hidden; PaliGemma puts an image tower in front."""
+"""Gemma: Llama blocks whose norms weigh by 1 + w, a GELU in the gate, and embeddings times the root of their width."""
 
 from nnatlas.families._shapes import LLAMA
 
-FAMILY = LLAMA.but(
-    covers="gemma paligemma",
-)
+FAMILY = LLAMA.but()

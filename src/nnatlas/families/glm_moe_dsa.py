@@ -7,5 +7,6 @@ FAMILY = LLAMA.but(
         "self_attn.indexer > out as batch query chosen",
         absent("this block attends to what an earlier block's indexer picked"),
     ),
+    tiny={"indexer_types": ["full", "full", "shared", "shared"]},
     breaks=INDEXED,
 )

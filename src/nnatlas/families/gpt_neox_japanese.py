@@ -2,7 +2,6 @@
 
 from nnatlas.families._shapes import LLAMA, kind
 
-
 FAMILY = LLAMA.but(
     base="gpt_neox_japanese",
     embed_tokens="base.embed_in",

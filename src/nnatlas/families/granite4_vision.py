@@ -1,6 +1,6 @@
 """Granite 4 Vision: Granite behind an image tower, whose features are added to the stream between early blocks."""
 
-from nnatlas.families._shapes import LLAMA, GRANITE
+from nnatlas.families._shapes import GRANITE, LLAMA
 
 FAMILY = LLAMA.but(
     **GRANITE,

@@ -21,6 +21,7 @@ FAMILY = LLAMA.but(
         "mlp_output": "after a short convolution over the sequence",
     },
     breaks={
+        "batch": "full blocks scale by the position in the padded row, in transformers itself",
         "chain attention_scores": "a relative position bias that depends on the tokens is added to them",
         "chain self_attn.attention_output": "a short convolution over the sequence, attn_sconv, comes between",
         "chain mlp.mlp_output": "a short convolution over the sequence, mlp_sconv, comes between",
@@ -30,5 +31,6 @@ FAMILY = LLAMA.but(
         "vision_config.patch_size": 4,
         "vision_config.num_hidden_layers": 4,
         "text_config.log_scaling_n_floor": 4,
+        "text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
     },
 )

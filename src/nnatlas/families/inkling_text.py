@@ -21,10 +21,11 @@ FAMILY = LLAMA.but(
         "mlp_output": "after a short convolution over the sequence",
     },
     breaks={
+        "batch": "full blocks scale by the position in the padded row, in transformers itself",
         "chain attention_scores": "a relative position bias that depends on the tokens is added to them",
         "chain self_attn.attention_output": "a short convolution over the sequence, attn_sconv, comes between",
         "chain mlp.mlp_output": "a short convolution over the sequence, mlp_sconv, comes between",
     },
     passes="block.attn_sconv block.mlp_sconv",
-    tiny={"log_scaling_n_floor": 4},
+    tiny={"log_scaling_n_floor": 4, "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]},
 )

@@ -15,5 +15,6 @@ FAMILY = LLAMA.but(
     up_proj="fc1",
     down_proj="fc2",
     notes={"attention_premix": "the heads' outputs, normed across all heads at once"},
-    breaks={"chain attention_premix": "the heads' outputs are normed across all heads before they are projected"},
+    breaks={
+        "chain mlp_neurons": "the neurons are normed before they are projected","chain attention_premix": "the heads' outputs are normed across all heads before they are projected"},
 )

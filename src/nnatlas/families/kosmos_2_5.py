@@ -13,6 +13,11 @@ FAMILY = LLAMA.but(
     mlp="ffn",
     o_proj="out_proj",
     passes="base.segment_emb",
+    notes={"mlp_neurons": "normed"},
+    breaks={
+        "chain mlp_neurons": "the neurons are normed before they are projected",
+        "batch": "positions are counted from the padding on, in transformers itself",
+    },
     up_proj="fc1",
     down_proj="fc2",
 )

@@ -1,14 +1,15 @@
-"""Laguna: Qwen 3 attention with a softplus gate on every head, head counts that differ by block, and scaled experts with shared ones."""
+"""Laguna: Qwen 3 attention with a softplus gate on its heads, head counts that differ by block, and scaled experts."""
 
-from nnatlas.families._shapes import LLAMA, kind
+from nnatlas.families._shapes import LLAMA, SCALED_EXPERTS, kind
 
 FAMILY = LLAMA.but(
     attention_gate="self_attn ~ softplus[0] > out as batch seq num_heads",
     kinds=(
+        SCALED_EXPERTS,
         kind(
-            "sparse",
-            "has mlp.experts",
-            routed_output="experts > out : (batch seq) hidden_size * mlp.routed_scaling_factor",
+            "gated by dimension",
+            "not block.self_attn.gate_per_head",
+            attention_gate="self_attn ~ softplus[0] > out : batch seq (num_heads head_dim) as batch seq num_heads head_dim",
         ),
     ),
     tiny={

@@ -3,5 +3,8 @@
 from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
-    tiny={"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]},
+    tiny={
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+        "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+    },
 )

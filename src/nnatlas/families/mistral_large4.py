@@ -8,6 +8,7 @@ FAMILY = LLAMA.but(
         absent("this block attends to what an earlier block's indexer picked"),
     ),
     readout="norm | lm_head | cap final_logit_softcapping",
+    tiny={"text_config.indexer_types": ["full", "full", "shared", "shared"]},
     notes={"unrotated_queries": "before they are scaled by a learned function of head and position"},
     breaks=INDEXED | {"chain unrotated_queries": "queries are scaled by a learned function of head and position"},
     passes="base.rotary_emb",

@@ -12,6 +12,7 @@ FAMILY = LLAMA.but(
     mlp_norm="mlp_norm",
     o_proj="Wo",
     down_proj="Wo",
+    attention_norm_output="attention_norm > out copied",
     readout="norm | root.lm_head | lm_head",
     passes="base.embeddings.norm root.lm_head",
 )

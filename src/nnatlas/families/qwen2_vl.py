@@ -1,8 +1,8 @@
-"""Qwen 2-VL, 2.5-VL and 2.5-Omni: a Qwen 2 behind towers, with a rotary of three sections: time, height and width."""
+"""Qwen 2-VL and 2.5-VL: a Qwen 2 behind an image tower, with a rotary of three sections: time, height and width."""
 
 from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
-    covers="qwen2_vl qwen2_5_vl qwen2_5_omni_thinker",
+    covers="qwen2_vl qwen2_5_vl",
     tiny={"text_config.rope_parameters.mrope_section": [2, 3, 3]},
 )

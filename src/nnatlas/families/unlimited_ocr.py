@@ -3,5 +3,5 @@
 from nnatlas.families._shapes import LLAMA
 
 FAMILY = LLAMA.but(
-    tiny={"text_config.num_key_value_heads": 4},
+    tiny={"text_config.num_key_value_heads": 4, "text_config.head_dim": 16},
 )

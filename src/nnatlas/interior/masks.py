@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 
-def additive(module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor | None:
+def additive(module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor:
     """`[batch or 1, heads or 1, query, key]`, 0 where attending is allowed and the dtype's least number where not.
 
     sdpa passes None (causal by its own flag) or booleans, flex a block mask, flash the padding mask `[batch, key]`; eager's
@@ -22,7 +22,9 @@ def additive(module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal
         allowed = padding if allowed is None else allowed & padding
     elif mask is not None and hasattr(mask, "mask_mod"):
         allowed = _from_block_mask(mask, query, key)
-    return None if allowed is None else _from_allowed(allowed, query)
+    if allowed is None:  # zeros rather than nothing: some files' step-by-step functions add whatever they are given
+        return query.new_zeros(1, 1, query.shape[2], key.shape[2])
+    return _from_allowed(allowed, query)
 
 
 def _from_allowed(allowed: Tensor, query: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import nn
 from nnatlas import families
 from nnatlas.bind import bind
 from nnatlas.errors import InputError, RowDoesNotFit, UnsupportedFamily
+from nnatlas.families._excluded import EXCLUDED
 from nnatlas.families._row import Family
 from nnatlas.model.transformer import StandardizedTransformer
 
@@ -53,6 +54,8 @@ def load(
 
 def wrap(module: nn.Module, tokenizer: Any = None, family: Family | None = None) -> StandardizedTransformer:
     """Bind a built module to its family's row."""
+    if isinstance(getattr(module, "_orig_mod", None), nn.Module):
+        raise InputError("this module is compiled: hooks inside are not looked at. Load the module itself")
     *others, last = _rows(module) if family is None else [family]
     for row in others:
         with contextlib.suppress(RowDoesNotFit):
@@ -76,6 +79,8 @@ def _rows(module: nn.Module) -> list[Family]:
         return [replace(inner, readout=outer.readout, passes=(*inner.passes, *outer.passes)), outer]
     if (found := outer or inner) is not None:
         return [found]
+    if kind in EXCLUDED:
+        raise UnsupportedFamily(f"model_type {kind!r} is not a decoder-only language model. It is {EXCLUDED[kind]}.")
     raise UnsupportedFamily(
         f"no row covers model_type {kind!r}. There are rows for: {', '.join(sorted(families.rows()))}. "
         "To describe this one yourself, pass family=; docs/adding-a-family.md shows how"

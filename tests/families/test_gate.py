@@ -1,0 +1,48 @@
+"""The gate: every decoder-only type that the installed transformers can build has a row, so that a new release shows what it adds."""
+
+from __future__ import annotations
+
+import pytest
+from transformers.models.auto import modeling_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+from nnatlas import families
+from nnatlas.errors import UnsupportedFamily
+from nnatlas.families._excluded import EXCLUDED
+from nnatlas.model.load import wrap
+from nnatlas.tiny import tiny_model
+
+BUILDABLE = {
+    *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    *modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+}
+
+
+def test_every_decoder_only_type_has_a_row() -> None:
+    missing = sorted(BUILDABLE - EXCLUDED.keys() - families.rows().keys())
+    assert not missing, f"no row covers {', '.join(missing)}: write one, or say in families/_excluded.py why there is none"
+
+
+def test_no_type_is_both_served_and_excluded() -> None:
+    assert not families.rows().keys() & EXCLUDED.keys()
+
+
+def test_every_covered_or_excluded_type_is_one_of_transformers() -> None:
+    own = {"apex1"}
+    assert EXCLUDED.keys() <= BUILDABLE
+    unknown = set(families.rows()) - BUILDABLE - set(CONFIG_MAPPING_NAMES) - own
+    text_models = {name for name in unknown if name.endswith("_text_model")}  # text models that only a wrapper's config names
+    assert unknown == text_models
+
+
+def test_no_two_rows_cover_one_type() -> None:
+    covering: dict[str, set[str]] = {}
+    for family in {id(row): row for row in families.rows().values()}.values():
+        for name in family.covers:
+            covering.setdefault(name, set()).add(family.name)
+    assert {name: by for name, by in covering.items() if len(by) > 1} == {}
+
+
+def test_an_excluded_type_is_refused_with_its_reason() -> None:
+    with pytest.raises(UnsupportedFamily, match="'bart'.*decoder half of an encoder-decoder"):
+        wrap(tiny_model("bart"))
