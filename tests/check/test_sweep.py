@@ -1,0 +1,55 @@
+"""The sweep: many types over processes, a time limit for each, and a table and a file at the end."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from nnatlas.check import read_sweep, sweep
+from nnatlas.check import shards as sharding
+from nnatlas.check.shards import in_shards
+
+
+def work(job: str) -> dict[str, str]:
+    """Stands for a check: sleeps, dies or answers."""
+    if job == "sleep":
+        time.sleep(60)
+    if job == "die":
+        os._exit(3)
+    return {"answer": job.upper()}
+
+
+def test_a_slow_and_a_dying_job_cost_only_themselves(monkeypatch):
+    monkeypatch.setattr(sharding, "STARTING", 60.0)
+    started = time.monotonic()
+    found = dict(in_shards(work, ["a", "die", "b", "c"], processes=2, seconds=30.0))
+    assert found == {
+        "a": {"answer": "A"},
+        "b": {"answer": "B"},
+        "c": {"answer": "C"},
+        "die": {"error": "the process ended with code 3"},
+    }
+    assert time.monotonic() - started < 150
+
+
+def test_a_job_that_takes_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr(sharding, "STARTING", 0.0)
+    found = dict(in_shards(work, ["sleep"], processes=1, seconds=1.0))
+    assert found == {"sleep": {"error": "no answer within 1 s"}}
+
+
+@pytest.mark.slow
+def test_types_are_swept_and_what_cannot_be_built_is_reported(tmp_path):
+    path = tmp_path / "measured.json"
+    seen = []
+    found = sweep(["gpt2", "nosuch"], processes=2, results=path, progress=lambda name, _: seen.append(name))
+    assert sorted(seen) == ["gpt2", "nosuch"]
+    assert set(found.types["gpt2"]) == {"sdpa", "eager"}
+    assert found.serving("block.layer_output", "self_attn.attention_scores") == ["gpt2"]
+    assert list(found.failures) == ["nosuch"]
+    assert not found.passed
+    assert found.absences["self_attn.attention_gate", "the heads' outputs are not gated"] == ["gpt2"]
+    assert "2 types, 1 pass every law" in repr(found)
+    assert read_sweep(path).types == found.types
