@@ -12,6 +12,7 @@
     next_token_probs(logits)                              computed by a named function from values, or from places
     same as attention_queries                             the very place of another value
 
+In a path `#` stands for the block's number, for parts that are kept in lists beside the blocks (`root.transformer.ffns.#`).
 An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart.
 Then, in this order: `* factor` or `/ factor`, `through exp`
 or `through sigmoid` (the value is that function of what the model holds), `or zeros` (zeros of the layout's size where the
@@ -216,7 +217,7 @@ def _side_words(side: str, item: int | str | None) -> str:
     return f"{noun}, element {item}" if isinstance(item, int) else f"{noun} {item}"
 
 
-_PATH = r"[A-Za-z_][\w.]*"
+_PATH = r"[A-Za-z_][\w.#]*"
 _SIDE = r">\s*(?P<side>in|out|after)(?:\[(?P<number>\d+)\]|\.(?P<field>\w+))?"
 _WAY = re.compile(
     r"(?P<functions>\w+(?:\|\w+)*)(?:\[(?P<index>\d+)\])?\s*>\s*"

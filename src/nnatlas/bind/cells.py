@@ -166,8 +166,9 @@ def _lacks_argument(host: Host, argument: str) -> str | None:
 
 def _find(host: Host, path: str) -> tuple[nn.Module, str] | Absent:
     """A role, `block`, `root`, a host of the block, or a native path under the block (the root for the model's values)."""
-    head, _, tail = path.partition(".")
     block = host.block or host
+    path = path.replace("#", str(block.index))
+    head, _, tail = path.partition(".")
     start: Any = {"root": (host.owner.module, ""), "block": (block.module, block.path)}.get(head) or host.role(head)
     if isinstance(start, Absent):
         return start

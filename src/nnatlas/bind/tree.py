@@ -152,6 +152,13 @@ class BoundModel:
         self.hosts = {host.path: host for host in hosts}  # a block that is its own MLP answers as the block
 
     @cached_property
+    def names(self) -> dict[str, tuple[Host, str]]:
+        """Host and value by the name that `collect` takes: `layers.3.self_attn.attention_output`."""
+        hosts = (self.root, *(part for block in self.blocks for part in (block, *block.parts.values())))
+        dotted = {host: join(host.name.replace("[", ".").replace("]", ""), "") for host in hosts}
+        return {join(dotted[host], value): (host, value) for host in hosts for value in host.values}
+
+    @cached_property
     def start(self) -> Point:
         """Where a call of the whole model begins."""
         return native_point(self, "the start of the forward", "", INPUT, None, _EDGE)
@@ -215,6 +222,7 @@ class BoundModel:
         for alternative in cell if isinstance(cell, tuple) else (cell,):
             if isinstance(alternative, Absent):
                 return alternative
+            alternative = alternative if block is None else alternative.replace("#", str(block.index))
             origin, where, rest = start, path, alternative
             head, _, tail = alternative.partition(".")
             if head in ("root", "block"):

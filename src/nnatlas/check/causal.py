@@ -14,6 +14,9 @@ from nnatlas.check.snapshot import Reading
 from nnatlas.check.trial import WHOLE_FORWARD, Trial
 from nnatlas.errors import AtlasError, ReadOnly
 
+BACKWARD = "causal earlier positions"
+"""What a row declares whose positions see those after them."""
+
 
 @law("causal")
 def edits_reach_the_logits(trial: Trial) -> Iterator[Finding]:
@@ -25,16 +28,19 @@ def edits_reach_the_logits(trial: Trial) -> Iterator[Finding]:
     for reading in candidates:
         if not editable(reading):
             yield _refused(trial, reading)
+    if (reason := trial.owner.family.breaks.get(BACKWARD)) is not None:
+        yield trial.excepted("causal", "earlier positions", "model", reason)
 
 
 def _judged(trial: Trial, reading: Reading, in_place: Effect | str, assigned: Effect | str) -> Finding:
     allowed = WHOLE_FORWARD * trial.tolerance
+    ordered = has_position(reading) and BACKWARD not in trial.owner.family.breaks
     for way, effect in (("in place", in_place), ("by assignment", assigned)):
         if isinstance(effect, str):
             return trial.broken("causal", reading, f"an edit {way} failed: {effect}")
-        if has_position(reading) and effect.earlier > allowed:
+        if ordered and effect.earlier > allowed:
             return _finding(reading, f"an edit {way} changes the logits of earlier positions", effect.earlier)
-        if not (effect.reaches if has_position(reading) else max(effect.later, effect.earlier) > 10 * effect.noise):
+        if not (effect.reaches if ordered else max(effect.later, effect.earlier) > 10 * effect.noise):
             return trial.broken("causal", reading, f"an edit {way} does not change the logits")
     assert isinstance(in_place, Effect) and isinstance(assigned, Effect)
     differs = apart(in_place.logits, assigned.logits)
@@ -49,8 +55,10 @@ def _finding(reading: Reading, why: str, deviation: float) -> Finding:
 
 def _refused(trial: Trial, reading: Reading) -> Finding:
     """A read-only value refuses an assignment, and says why."""
-    reason = reading.point.read_only or reading.value.read_only or (
-        reading.point.place.text if isinstance(reading.point, Point) and reading.point.place else ""
+    reason = (
+        reading.point.read_only
+        or reading.value.read_only
+        or (reading.point.place.text if isinstance(reading.point, Point) and reading.point.place else "")
     )
     try:
         with trial.model.trace(trial.single) as traced:

@@ -83,4 +83,3 @@ def _past_head(trial: Trial, tensor: Tensor | None) -> Tensor | None:
     if tensor is None:
         return None
     return reduce(lambda part, stage: _apply(trial.owner, stage, part), _stages(trial)[1], tensor)
-

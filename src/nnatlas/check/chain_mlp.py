@@ -21,7 +21,7 @@ def the_down_projection_takes_the_neurons(trial: Trial) -> Iterator[Finding]:
         if neurons is not None and written is not None:
             projected = at.through("down_proj", neurons)
             if projected is not None:
-                projected = projected.reshape(written.shape)
+                projected = _as_written(projected, written)
             yield from at.equation("mlp_neurons", "what down_proj's output was computed from", projected, written)
 
 
@@ -48,7 +48,7 @@ def the_mlp_adds_what_it_computed(trial: Trial) -> Iterator[Finding]:
             written, words = at.through("mlp_post_norm", written), f"mlp_post_norm({words})"
         scaled, got = at.scaled("mlp_output", written), at("mlp_output")
         if scaled is not None and got is not None:
-            scaled = scaled.reshape(got.shape) if scaled.numel() == got.numel() else scaled
+            scaled = _as_written(scaled, got) if scaled.numel() == got.numel() else scaled
         yield from at.equation("mlp_output", words, scaled)
 
 
@@ -61,7 +61,9 @@ def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
         key, where = "mlp.expert_indices", at.block.name
         words = next((words for words, best in _best(at, logits, chosen.shape[-1]) if _same_choice(best, chosen)), None)
         if words is None:
-            yield trial.unproven("chain", key, where, "the choice takes in more than scores and a bias (groups, limits)")
+            yield trial.unproven(
+                "chain", key, where, "the choice takes in more than scores and a bias (groups, limits)"
+            )
         else:
             yield trial.holds("chain", key, where, f"the top_k of {words}", 0.0, 0.0)
 
@@ -93,11 +95,19 @@ def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
         neurons, routed = at("expert_neurons"), at("routed_output")
         if neurons is not None and routed is not None:
             total = at.scaled("routed_output", _weighted_sum(at, neurons, routed))
-            yield from at.equation("expert_neurons", "summed through the down projections: routed_output", total, routed)
+            yield from at.equation(
+                "expert_neurons", "summed through the down projections: routed_output", total, routed
+            )
 
 
 def _mlps(trial: Trial) -> Iterator[At]:
     yield from (At(trial, block) for block in trial.blocks if "mlp" in block.parts)
+
+
+def _as_written(tensor: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the other's shape: its token axes flattened, or positions before rows."""
+    turned = tensor.ndim == other.ndim and tensor.shape[:2] == other.shape[1::-1]
+    return tensor.transpose(0, 1) if turned and tensor.shape != other.shape else tensor.reshape(other.shape)
 
 
 def _gated(at: At, activation: Tensor, neurons: Tensor) -> Tensor | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from nnatlas import places
-from nnatlas.bind.tree import Host
 from nnatlas.check.at import At
 from nnatlas.check.findings import Finding
 from nnatlas.check.registry import law
@@ -27,17 +26,15 @@ def each_block_enters_with_what_the_last_one_left(trial: Trial) -> Iterator[Find
 @law("chain")
 def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]:
     for block in trial.owner.blocks:
-        at = At(trial, block)
-        entering, added = at("layer_input"), [at(f"{part}.attention_output") for part in ("self_attn", "linear_attn")]
-        added = [one for one in added if one is not None]
-        if _adds_to_its_input(block) and entering is not None and added:
-            yield from at.equation("layer_mid", "layer_input + attention_output", sum(added, entering))
-
-
-def _adds_to_its_input(block: Host) -> bool:
-    """Whether what a block writes is added to the stream as it came in."""
-    stated = identity_of(block)
-    return not isinstance(stated, Absent) and "layer_input" in [term.value for term in places.identity(stated)]
+        at, identity = At(trial, block), identity_of(block)
+        if isinstance(identity, Absent):
+            continue
+        named = {term.value for term in places.identity(identity)}
+        mixers = [f"{part}.attention_output" for part in ("self_attn", "linear_attn")]
+        added = [one for name in mixers if named & {name, "attention_output"} and (one := at(name)) is not None]
+        parts = [*([at("layer_input")] if "layer_input" in named else []), *added]
+        if added and all(part is not None for part in parts):
+            yield from at.equation("layer_mid", "layer_input + attention_output", sum(parts[1:], parts[0]))
 
 
 @law("chain")

@@ -13,6 +13,7 @@ from nnatlas.bind.cells import _find, scale_of
 from nnatlas.bind.sizes import setting
 from nnatlas.bind.tree import BoundModel
 from nnatlas.errors import RowDoesNotFit
+from nnatlas.interior.streams import MERGES
 from nnatlas.places import Absent, Factor
 
 
@@ -23,12 +24,15 @@ def project(model: BoundModel, hidden: Tensor) -> Tensor:
 
 
 def _apply(model: BoundModel, stage: str, tensor: Tensor) -> Tensor:
-    """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)) or `keep f` (the first f entries of the vocabulary).
+    """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)) or `keep f` (the first f entries of the vocabulary),
+    or a way of making one stream of several that `interior.streams` knows by name.
 
     With `maybe` in front it is left out where the model has no such module, or its config leaves the field open.
     """
     maybe = stage.startswith("maybe ")
     stage = stage.removeprefix("maybe ")
+    if stage in MERGES:
+        return MERGES[stage](model, tensor)
     word, _, field = stage.partition(" ")
     if field:
         absent = maybe and setting(model.config, field) is None

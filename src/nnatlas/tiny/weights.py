@@ -32,6 +32,16 @@ def perturb(model: PreTrainedModel) -> None:
             start = torch.nan_to_num(tensor.float(), posinf=0.0, neginf=0.0)
             start = start + 1 if re.search(TEMPERATURE, name) else start
             tensor.copy_(_moved(start, spread.get(id(tensor))))
+    for module in model.modules():
+        for table in module._buffers.values():
+            if table is not None and _chooses_experts(module, table):
+                table.copy_(torch.rand(len(table), module.num_experts).argsort(-1)[:, : table.shape[1]])
+
+
+def _chooses_experts(module: nn.Module, table: Tensor) -> bool:
+    """Whether a buffer is a table that only a checkpoint fills: for every token id the experts that it goes to."""
+    blank = table.dtype == torch.long and table.ndim == 2 and not table.any()
+    return blank and table.shape[1] == getattr(module, "top_k", None) and hasattr(module, "num_experts")
 
 
 def _is_table(tensor: Tensor) -> bool:
