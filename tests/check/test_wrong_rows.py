@@ -52,7 +52,9 @@ def keyed(cells: dict[str, str]) -> dict[str, str]:
     return dict(kind("wrong", "has mlp", **cells).cells)
 
 
-@pytest.mark.parametrize("model_type, wrong, cells, law, value", WRONG, ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize(
+    "model_type, wrong, cells, law, value", WRONG, ids=lambda one: one if isinstance(one, str) else ""
+)
 def test_a_wrong_cell_is_named(model_type, wrong, cells, law, value):
     assert failures(model_type, [law]) == []
     assert (law, value) in failures(model_type, [law], cells=keyed(cells)), wrong

@@ -70,7 +70,10 @@ class Report:
         if self.failures:
             shown = "\n  ".join(str(failure) for failure in self.failures[:8])
             more = len(self.failures) - 8
-            raise LawBroken(f"{self.title} breaks {len(self.failures)} of its laws:\n  {shown}" + (f"\n  and {more} more" if more > 0 else ""))
+            raise LawBroken(
+                f"{self.title} breaks {len(self.failures)} of its laws:\n  {shown}"
+                + (f"\n  and {more} more" if more > 0 else "")
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -87,7 +90,9 @@ class Report:
 
     def facts(self) -> dict[str, Any]:
         """What does not change from run to run: no timings, no deviations, each exception once."""
-        laws = {law: {key: count for key, count in counts.items() if key != "worst"} for law, counts in self.laws.items()}
+        laws = {
+            law: {key: count for key, count in counts.items() if key != "worst"} for law, counts in self.laws.items()
+        }
         values = {key: {k: v for k, v in asdict(one).items() if k != "laws"} for key, one in self.values.items()}
         excepted = (one for one in self.findings if one.status == EXCEPTED and not _is_plain(one))
         return {
@@ -95,7 +100,9 @@ class Report:
             "passed": self.passed,
             "laws": laws,
             "values": values,
-            "failures": list(dict.fromkeys(f"{one.law}: {one.value} at {one.where}: {one.detail}" for one in self.failures)),
+            "failures": list(
+                dict.fromkeys(f"{one.law}: {one.value} at {one.where}: {one.detail}" for one in self.failures)
+            ),
             "exceptions": list(dict.fromkeys(f"{one.law}: {one.value}: {one.detail}" for one in excepted)),
         }
 

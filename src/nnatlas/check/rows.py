@@ -106,7 +106,9 @@ def changed(row: Tensor, reading: Reading, at: int) -> Tensor:
     seed = torch.Generator().manual_seed(crc32(reading.value.key.encode()))
     noise = torch.randn(part.shape, generator=seed).to(part)
     size = part[counted].float().square().mean().sqrt()
-    size = (size.clamp(min=1e-3) if size > 0 else torch.ones_like(size)).to(part.dtype)  # zeros: a state before its prompt
+    size = (size.clamp(min=1e-3) if size > 0 else torch.ones_like(size)).to(
+        part.dtype
+    )  # zeros: a state before its prompt
     return torch.where(counted, part + noise * size, part)
 
 

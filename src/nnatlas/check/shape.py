@@ -18,7 +18,9 @@ from nnatlas.check.trial import Trial
 def every_value_has_its_layout(trial: Trial) -> Iterator[Finding]:
     for reading in trial.readings:
         why = trial.snapshot.fault(reading.point) or _fault(trial, reading)
-        yield Finding("shape", reading.value.key, reading.where, BROKEN if why else HOLDS, why or str(reading.point.layout))
+        yield Finding(
+            "shape", reading.value.key, reading.where, BROKEN if why else HOLDS, why or str(reading.point.layout)
+        )
     for (host, name), why in trial.misfits.items():
         yield Finding("shape", name, host or "model", BROKEN, why)
 

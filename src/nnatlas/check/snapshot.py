@@ -99,35 +99,41 @@ class Snapshot(Gathering):
                 self.faults[point.name] = "the forward never came to it"
         return self
 
-    def reach(self, site: Hashable, payload: Any) -> None:
+    def reach(self, site: Hashable, payload: Any, at: Point | None = None) -> None:
+        """Keep what is there and what can be derived by now; go on whatever comes."""
         for point in self._by_site[site]:
             self.order.setdefault(point.name, len(self.order))
-            try:
-                value = Handed(point, payload.get(point.item), self.rows).value
-            except Exception as fault:  # noqa: BLE001  whatever a wrong row provokes is this value's fault, not the check's
-                self.faults[point.name] = f"{type(fault).__name__}: {fault}"
-                continue
-            self._values[point.name] = value
-            self.copies[point.name] = value.clone() if isinstance(value, Tensor) else value
-            if value is None:
-                self.faults[point.name] = "there is no tensor at this place"
+            self._keep(point, lambda point=point: Handed(point, payload.get(point.item), self.rows).value)
+        self._derive()
         self.wanted.discard(site)
-        with contextlib.suppress(Exception):  # what cannot be computed is asked for again, and fails, by `copy`
-            self._derive()
+
+    def _keep(self, point: Point | Computed, read: Callable[[], Any]) -> None:
+        try:
+            value = read()
+        except Exception as fault:  # noqa: BLE001  whatever a wrong row provokes is this value's fault, not the check's
+            self.faults[point.name] = f"{type(fault).__name__}: {fault}"
+            return
+        self._values[point.name] = value
+        self.copies[point.name] = value.clone() if isinstance(value, Tensor) else value
+        if value is None:
+            self.faults[point.name] = "there is no tensor at this place"
+
+    def _derive(self) -> None:
+        for point in tuple(self._derived.values()):
+            needs, compute = DERIVED[point.function]
+            parts = [self._values.get(part.name) for part in needs(point)]
+            if all(part is not None for part in parts):
+                del self._derived[point.name]
+                self._keep(point, lambda point=point, parts=parts, compute=compute: compute(self, point, *parts))
 
     def fault(self, point: Point | Computed) -> str | None:
         """Why a value could not be read, or None."""
-        return next((self.faults[bare.name] for bare in bare_points(point) if bare.name in self.faults), None)
+        names = (point.name, *(bare.name for bare in bare_points(point)))
+        return next((self.faults[name] for name in names if name in self.faults), None)
 
     def copy(self, point: Point | Computed) -> Any:
         """The value as it was when it was read; None if it could not be."""
-        if self.fault(point) is not None:
-            return None
-        if isinstance(point, Point):
-            return self.copies.get(point.name)
-        if point.name in self._values:
-            return self._values[point.name]
-        return DERIVED[point.function].compute(self, point, *map(self.copy, DERIVED[point.function].needs(point)))
+        return None if self.fault(point) is not None else self.copies.get(point.name)
 
     def kept(self, point: Point) -> Any:
         """The tensor that was handed out, as it is now."""

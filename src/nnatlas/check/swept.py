@@ -14,7 +14,9 @@ from nnatlas.check.findings import HOLDS
 from nnatlas.show import html_of, table, text_of
 
 STREAM: Final = ("block.layer_input", "block.layer_output", "logits")
-INTERIOR: Final = tuple(f"self_attn.attention_{name}" for name in ("queries", "scores", "probabilities", "head_outputs"))
+INTERIOR: Final = tuple(
+    f"self_attn.attention_{name}" for name in ("queries", "scores", "probabilities", "head_outputs")
+)
 
 
 @dataclass(frozen=True, slots=True)

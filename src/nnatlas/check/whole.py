@@ -36,7 +36,9 @@ def every_parameter_is_spoken_for(trial: Trial) -> Iterator[Finding]:
         if not any(name == path or name.startswith(f"{path}.") for path in named)
         and not any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*") for pattern in passed)
     ]
-    said = f"no role names and no `passes` covers {', '.join(outside[:5])}" if outside else "all parameters are spoken for"
+    said = (
+        f"no role names and no `passes` covers {', '.join(outside[:5])}" if outside else "all parameters are spoken for"
+    )
     yield Finding("whole", "parameters", "model", BROKEN if outside else HOLDS, said)
 
 
