@@ -8,9 +8,9 @@ import traceback
 
 import pytest
 import torch
+from tests.tiny_models import IDS, left_alone, plain, tiny
 
 from nnatlas.errors import AlreadyRan, NotInRun
-from tests.tiny_models import IDS, left_alone, plain, tiny
 
 
 def works(model):

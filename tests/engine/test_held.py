@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tiny_models import IDS, left_alone, plain, tiny
 
 from nnatlas.errors import AlreadyRan, LayoutError, ReadOnly
 from nnatlas.model import load
-from tests.tiny_models import IDS, left_alone, plain, tiny
 
 
 def with_hook(model, module, change, ids=IDS):

@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tiny_models import IDS, tiny
 
 from nnatlas.bind.points import Point
 from nnatlas.errors import AlreadyRan, NeverReached
 from nnatlas.model import load
-from tests.tiny_models import IDS, tiny
 
 
 def fresh(model_type="llama"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from tests.tiny_models import IDS, hooks_of, left_alone, plain, tiny
 
 

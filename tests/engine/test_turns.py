@@ -7,9 +7,9 @@ import threading
 
 import pytest
 import torch
+from tests.tiny_models import IDS, OTHER, left_alone, plain, tiny
 
 from nnatlas.errors import NotInRun
-from tests.tiny_models import IDS, OTHER, left_alone, plain, tiny
 
 WORD = contextvars.ContextVar("WORD", default="unset")
 
@@ -145,9 +145,8 @@ def test_autocast_in_the_body_does_not_reach_the_forward():
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
         assert not torch.is_autocast_enabled("cpu")
         assert model.logits.dtype == torch.float32
-    with torch.autocast("cpu", dtype=torch.bfloat16), model.trace(IDS):
-        with torch.autocast("cpu", enabled=False):
-            assert model.layers[1].mlp.down_proj.output.dtype == torch.bfloat16
+    with torch.autocast("cpu", dtype=torch.bfloat16), model.trace(IDS), torch.autocast("cpu", enabled=False):
+        assert model.layers[1].mlp.down_proj.output.dtype == torch.bfloat16
 
 
 def test_function_modes_of_the_body_and_of_the_forward_do_not_meet():

@@ -61,5 +61,5 @@ def refuse_checkpointing(module: nn.Module) -> None:
     if module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules()):
         raise InputError(
             "gradient checkpointing runs each block a second time during backward, where edits would be lost. "
-            "Call model.gradient_checkpointing_disable(), or model.eval(), before a run."
+            "Turn it off, or call model.eval(), before a run."
         )

@@ -13,6 +13,7 @@ BY_PRODUCTS = {"token_type_ids", "length", "special_tokens_mask", "offset_mappin
 """What tokenizers answer beside ids and mask; a model that does not take them runs without."""
 _ANY_FORWARD = {
     "use_cache",
+    "cache",  # the newer name of past_key_values
     "output_hidden_states",
     "output_attentions",
     "output_router_logits",

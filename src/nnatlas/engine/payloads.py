@@ -88,6 +88,8 @@ class Result:
         output = self.output
         if item == WHOLE or isinstance(output, Tensor):
             self.output = value
+        elif isinstance(item, str) and hasattr(output, "_replace"):  # a named tuple
+            self.output = output._replace(**{item: value})
         elif isinstance(item, str):
             output[item] = value
         else:

@@ -74,12 +74,7 @@ class Run:
             self._close()
 
     def stop(self) -> None:
-        """Abandon the rest of the forward; the body goes on, but nothing more can be read.
-
-        >>> with model.trace(prompt) as run:
-        ...     early = model.layers[2].layer_output
-        ...     run.stop()  # layers 3 and up are never computed
-        """
+        """Abandon the rest of the forward; the body goes on, but nothing more can be read."""
         self._check_open()
         self._leave_stop()
         self._abandon()

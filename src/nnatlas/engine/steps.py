@@ -19,19 +19,12 @@ class Generation(Run):
 
     def __init__(self, model: BoundModel, call: Callable[[], Any], decode: Callable[[Any], Any]) -> None:
         super().__init__(model, call)
-        self.step, self._shown = (
-            0,
-            0,
-        )  # of the calls of the model: the running one, from 0; how many were shown to the body
+        self.step = 0
+        self._shown = 0  # how many calls of the model the body has been shown as a step
         self._decode = decode
 
     def steps(self) -> Iterator[int]:
-        """Go through the steps: the body of the loop sees one forward each, and code after the loop always runs.
-
-        >>> with model.generate("Once upon a time", max_new_tokens=20) as run:
-        ...     for step in run.steps():
-        ...         model.layers[9].layer_output[:, -1] += vector
-        """
+        """Go through the steps, one forward of the model each."""
         while self._next_step():
             yield self.step
 
@@ -51,7 +44,7 @@ class Generation(Run):
         """Where the forward stands, in words; the end of a call is the end of a step."""
         if self.finished or self.stands is None:
             return super().where()
-        at = f"its end" if self.stands is self.model.ends[id(self.model.module)] else super().where()
+        at = "its end" if self.stands is self.model.ends[id(self.model.module)] else super().where()
         return at if self.step < 1 else f"{at} (step {self.step})"
 
     @property

@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import difflib
 import fnmatch
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from greenlet import getcurrent
-from torch import Tensor
+from torch import Tensor, nn
 
+from nnatlas.bind.paths import lookup
 from nnatlas.bind.points import Computed, Point
-from nnatlas.bind.tree import BoundModel, Host
+from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import complaints
 from nnatlas.engine.crossing import Side
 from nnatlas.engine.derived import DERIVED
 from nnatlas.engine.held import Handed
 from nnatlas.engine.run import Run
 from nnatlas.errors import InputError, Unavailable
+from nnatlas.model.node import native_side
 
 
 class Collected(Mapping[str, Any]):
@@ -28,9 +31,13 @@ class Collected(Mapping[str, Any]):
         self._values, self._prefix = values, prefix
 
     def __getitem__(self, name: str | int) -> Any:
-        if isinstance(name, int):
-            return self._below(str(name))
-        return self._values[self._prefix + plain_name(name)]
+        full = self._prefix + plain_name(str(name))
+        if full in self._values:
+            return self._values[full]
+        try:
+            return self._below(plain_name(str(name)))
+        except AttributeError as error:
+            raise KeyError(str(error)) from None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -74,25 +81,33 @@ def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) ->
 def _wanted(model: BoundModel, patterns: list[str]) -> dict[str, Point | Computed]:
     """Points by plain name for each name or pattern; a pattern takes the blocks that have the value."""
     found: dict[str, Point | Computed] = {}
-    for pattern in map(plain_name, patterns):
-        matches, absent = _match(model, pattern)
-        if absent is not None and not matches:
-            raise absent
-        if not matches:
-            near = difflib.get_close_matches(pattern, [name for name, _, _ in _all_names(model)], 3)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise InputError(f"no value is called {pattern!r}{hint}")
-        found |= matches
+    for pattern in patterns:
+        found |= _points(model, _counted_from_the_end(model, plain_name(pattern)))
     return found
 
 
+def _points(model: BoundModel, name: str) -> dict[str, Point | Computed]:
+    """The points that one plain name or pattern stands for."""
+    if name in model.names:
+        host, value = model.names[name]
+        return {name: host.point(value)}
+    if name.endswith((".input", ".output")) and (native := _native(model, name)) is not None:
+        return {name: native}
+    matches, absent = _match(model, name)
+    if not matches and absent is not None:
+        raise absent
+    if not matches:
+        near = difflib.get_close_matches(name, model.names, 3)
+        raise InputError(f"no value is called {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+    return matches
+
+
 def _match(model: BoundModel, pattern: str) -> tuple[dict[str, Point | Computed], Unavailable | None]:
+    """The values a pattern fits, part by part; if any host lacks one, its reason."""
     matches: dict[str, Point | Computed] = {}
     absent = None
     parts = pattern.split(".")
-    if parts[0] == "layers" and len(parts) > 1 and parts[1].startswith("-"):
-        parts[1] = str(len(model.blocks) + int(parts[1]))
-    for name, host, value in _all_names(model):
+    for name, (host, value) in model.names.items():
         own = name.split(".")
         if len(own) == len(parts) and all(map(fnmatch.fnmatchcase, own, parts)):
             try:
@@ -102,10 +117,16 @@ def _match(model: BoundModel, pattern: str) -> tuple[dict[str, Point | Computed]
     return matches, absent
 
 
-def _all_names(model: BoundModel) -> Iterator[tuple[str, Host, str]]:
-    for host in (model.root, *(part for block in model.blocks for part in (block, *block.parts.values()))):
-        for value in host.values:
-            yield plain_name(f"{host.name}.{value}" if host.name else value), host, value
+def _counted_from_the_end(model: BoundModel, name: str) -> str:
+    """`layers.-1.x` as the last block's."""
+    found = re.match(r"layers\.(-\d+)\.", name)
+    return name if found is None else f"layers.{len(model.blocks) + int(found[1])}.{name[found.end() :]}"
+
+
+def _native(model: BoundModel, name: str) -> Point | None:
+    """A module's own input or output, by its native path."""
+    path, _, side = name.rpartition(".")
+    return native_side(model, path, side) if isinstance(lookup(model.module, path), nn.Module) else None
 
 
 class _Enough(BaseException):

@@ -34,6 +34,13 @@ for _value in VALUES.values():
     _HOSTS_OF.setdefault(_value.name, []).append(_value.host)
 
 
+def native_side(owner: BoundModel, path: str, side: str) -> Point:
+    """The point of a module's own `input` or `output`, by its native path."""
+    stage, item, value = _NATIVE[side]
+    host = owner.hosts.get(path)
+    return native_point(owner, f"{host.name if host is not None else path}.{side}", path, stage, item, value)
+
+
 class Node:
     """A module by its standard or native name; `_module` is the module itself, and calling the node calls it."""
 
@@ -71,9 +78,7 @@ class Node:
             point = self.__dict__.get("_natives", {}).get(name)
             if point is not None:
                 return point
-            stage, item, value = _NATIVE[name]
-            label = f"{host.name if host is not None else self._path}.{name}"
-            point = native_point(self._owner, label, self._path, stage, item, value)
+            point = native_side(self._owner, self._path, name)
             self.__dict__.setdefault("_natives", {})[name] = point
             return point
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,11 +26,8 @@ assert interior  # imported for what it teaches the engine
 class TracedRun(ModelNode):
     """An open run, which is the model's tree as well: `a.layers[8].layer_output` reads from run `a`.
 
-    `stop()` abandons the rest of the forward; `output` is what the model returned, once it has; a generation also has
-    `steps()`, `step` and `text`.
+    `stop()` abandons the rest of the forward; `output` is what the model returned, once it has.
     """
-
-    _OF_RUN = ("stop", "steps", "step", "output", "text")
 
     def __init__(self, model: StandardizedTransformer, run: Run) -> None:
         super().__init__(model._owner, "", model._module, model._host, run)
@@ -42,16 +39,48 @@ class TracedRun(ModelNode):
     def __exit__(self, *error: Any) -> None:
         self._run.__exit__(*error)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self._OF_RUN:
-            return getattr(self._run, name)
-        return super().__getattr__(name)
+    @property
+    def output(self) -> Any:
+        """What the model returned (of a generation: the ids, prompt included), or None while there is nothing yet."""
+        return self._run.output
+
+    def stop(self) -> None:
+        """Abandon the rest of the forward; the body goes on, but nothing more can be read.
+
+        >>> with model.trace(prompt) as run:
+        ...     early = model.layers[2].layer_output
+        ...     run.stop()  # layers 3 and up are never computed
+        """
+        self._run.stop()
 
     def __repr__(self) -> str:
         return f"<run on {type(self._module).__name__}, {self._run.state}>"
 
     def __rich__(self) -> str:
         return repr(self)
+
+
+class TracedGeneration(TracedRun):
+    """An open run over `generate`: besides what a run has, `steps()`, `step` and `text`."""
+
+    def steps(self) -> Iterator[int]:
+        """Go through the steps: the body of the loop sees one forward each, and code after the loop always runs.
+
+        >>> with model.generate("Once upon a time", max_new_tokens=20) as run:
+        ...     for step in run.steps():
+        ...         model.layers[9].layer_output[:, -1] += vector
+        """
+        return self._run.steps()
+
+    @property
+    def step(self) -> int:
+        """The number of the step that is running; 0 reads the prompt."""
+        return self._run.step
+
+    @property
+    def text(self) -> Any:
+        """What was generated after the prompt: a string, or a list of strings for several rows."""
+        return self._run.text
 
 
 class StandardizedTransformer(ModelNode):
@@ -96,7 +125,7 @@ class StandardizedTransformer(ModelNode):
         batch = self._prepare(inputs, keywords)
         return TracedRun(self, Run(self._owner, lambda: self._module(**batch)))
 
-    def generate(self, inputs: Any = None, **keywords: Any) -> TracedRun:
+    def generate(self, inputs: Any = None, **keywords: Any) -> TracedGeneration:
         """Open a run over `generate`; go through its forwards with `for step in run.steps():`.
 
         Takes what `trace` takes and every keyword of transformers' `generate` (`max_new_tokens`, `do_sample`, ...).  After
@@ -112,7 +141,7 @@ class StandardizedTransformer(ModelNode):
         prompt = batch.get("input_ids")
         start = prompt.shape[1] if isinstance(prompt, Tensor) else 0
         run = Generation(self._owner, lambda: self._module.generate(**batch), lambda ids: self._decode(ids, start))
-        return TracedRun(self, run)
+        return TracedGeneration(self, run)
 
     def collect(self, inputs: Any, values: str | Iterable[str], **keywords: Any) -> Collected:
         """Values by name or pattern, in any order, from one forward that stops after the last one needed.
