@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.tiny_models import IDS, tiny
 
 import nnatlas
-from tests.tiny_models import IDS, tiny
 
 PROVEN = "lfm2 mamba2 minimax nemotron_h rwkv".split()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
-
 from tests.tiny_models import IDS, tiny
 
 TYPES = "bamba falcon_mamba jamba lfm2 mamba minimax qwen3_next recurrent_gemma rwkv xlstm zamba zamba2".split()
@@ -35,7 +36,7 @@ def test_a_cached_step_goes_on_where_the_last_one_ended(model_type):
             started, states, ended = mixer.state_input.clone(), mixer.states, mixer.state_output.clone()
             assert torch.allclose(states[:, -1].float(), ended.float(), rtol=1e-3, atol=1e-4)
             kept.append((started, ended))
-    for (_, ended), (started, _) in zip(kept, kept[1:], strict=False):
+    for (_, ended), (started, _) in pairwise(kept):
         assert torch.allclose(started, ended)
     assert len(kept) == 3
 

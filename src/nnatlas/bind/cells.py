@@ -40,7 +40,7 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
     layout = layouts.custom(found.axes) if found.axes else value.layout
     if isinstance(found.source, Derived):
         source = found.source
-        why = value.read_only or f"it is computed from {', '.join(source.arguments)} for you; edit that"
+        why = value.read_only or f"it is {source.words({})}; edit what it is computed from"
         return Computed(name_of(host, value), value, layout, host.sizes, source.function, source.arguments, host, why)
     module, path = _module(host, found)
     point = Point(
@@ -192,8 +192,8 @@ def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
     source = place.source
     if isinstance(source, Calls):
         blank = tuple(host.sizes[axis] for axis in layout.axes[1:]) if place.zeros else None
-        item = CallItem(source.ways, blank)
-        return {"stage": CALL, "step": step_of(source, item), "item": item}
+        call = CallItem(source.ways, blank)
+        return {"stage": CALL, "step": step_of(source, call), "item": call}
     if isinstance(source, Attention):
         step = _STEPS.get(source.point, source.point)
         return {"stage": ATTENTION, "step": step, "item": _ITEMS.get(source.point, 0)}

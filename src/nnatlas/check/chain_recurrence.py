@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 
@@ -46,7 +47,7 @@ def a_cached_step_starts_where_the_last_one_ended(trial: Trial) -> Iterator[Find
             read = [traced._run.read(mixer.point(end)) for mixer in mixers for end in ("state_input", "state_output")]
             steps.append([state.detach().clone() for state in read])
     for at, mixer in enumerate(mixers):
-        pairs = [(before[2 * at + 1], after[2 * at]) for before, after in zip(steps, steps[1:], strict=False)]
+        pairs = [(before[2 * at + 1], after[2 * at]) for before, after in pairwise(steps)]
         worst = max(apart(given.float(), kept.float()) for kept, given in pairs)
         said = "a cached step's state_input is the last step's state_output"
         where = (mixer.block or mixer).name

@@ -171,7 +171,12 @@ def _install(run: Run, point: Point) -> Remover:
     stop = partial(_stop, run, point)
     for key in keys:
         span.waiting.setdefault(key, []).append(stop)
-    return lambda: [span.waiting[key].remove(stop) for key in keys] and None
+
+    def remove() -> None:
+        for key in keys:
+            span.waiting[key].remove(stop)
+
+    return remove
 
 
 def _stop(run: Run, point: Point, payload: Calling) -> None:

@@ -103,9 +103,10 @@ def step_sizes(run: Run, point: Computed, time_steps: Tensor, values: Tensor | N
 
 
 def _bias(module: Any) -> Tensor:
-    projection = getattr(module, "dt_proj", None)
+    """What is added to the time steps before the softplus, wherever the module keeps it."""
     found = next((getattr(module, name) for name in ("dt_bias", "dt_proj_bias") if hasattr(module, name)), None)
-    return (projection.bias if found is None else found).float()
+    bias: Tensor = module.dt_proj.bias if found is None else found
+    return bias.float()
 
 
 @derived()
