@@ -17,6 +17,7 @@ from nnatlas.places import Absent
 
 @law("chain")
 def embeddings_norm_and_head_follow_each_other(trial: Trial) -> Iterator[Finding]:
+    """Ids through the embedding; the last stream through norm, head, scales and caps; the softmax of the last position."""
     found = {name: _copy(trial, name) for name in trial.owner.root.values}
     last = trial.owner.blocks[-1]
     stream = trial.snapshot.copy(last.point("layer_output")) if last.absence("layer_output") is None else None
@@ -32,22 +33,25 @@ def embeddings_norm_and_head_follow_each_other(trial: Trial) -> Iterator[Finding
         ),
     }
     for name, (words, tensor) in expected.items():
-        if found[name] is None:
+        read = found[name]
+        if read is None:
             continue
         key = trial.owner.root.values[name].key
         if tensor is None:
             yield trial.unproven("chain", key, "model", f"no neighbour to compare with: {words}")
         else:
-            yield trial.equal("chain", key, "model", f"{name} == {words}", found[name], tensor)
+            yield trial.equal("chain", key, "model", f"{name} == {words}", read, tensor)
 
 
 def _copy(trial: Trial, name: str) -> Tensor | None:
+    """A value of the model as it was read, where it is a tensor."""
     root = trial.owner.root
     value = trial.snapshot.copy(root.point(name)) if root.absence(name) is None else None
     return value if isinstance(value, Tensor) else None
 
 
 def _through(trial: Trial, role: str, tensor: Tensor | None) -> Tensor | None:
+    """A module of the model, called by itself."""
     bound = trial.owner.root.roles[role]
     if isinstance(bound, Absent) or tensor is None:
         return None
@@ -58,7 +62,7 @@ def _through(trial: Trial, role: str, tensor: Tensor | None) -> Tensor | None:
 def _normed(trial: Trial, stream: Tensor | None) -> Tensor | None:
     """The last stream through the readout up to the norm, or, where the readout names none, through the norm alone."""
     stages = [stage.removeprefix("maybe ") for stage in _stages(trial)[0]]
-    if stream is None or isinstance(trial.owner.root.roles["norm"], Absent):
+    if stream is None or not stages or isinstance(trial.owner.root.roles["norm"], Absent):
         return None
     before = stages[: stages.index("norm")] if "norm" in stages else []
     with torch.no_grad():
@@ -67,19 +71,22 @@ def _normed(trial: Trial, stream: Tensor | None) -> Tensor | None:
 
 def _stages(trial: Trial) -> tuple[list[str], list[str]]:
     """The readout's stages up to the head, and those past it."""
-    stages = [stage.strip() for stage in trial.owner.family.readout.split("|")]
+    readout = trial.owner.family.readout
+    stages = [] if isinstance(readout, Absent) else [stage.strip() for stage in readout.split("|")]
     at = stages.index("lm_head") + 1 if "lm_head" in stages else len(stages)
     return stages[:at], stages[at:]
 
 
 def _read_out(trial: Trial, stream: Tensor | None) -> Tensor | None:
-    if stream is None or isinstance(trial.owner.root.roles["lm_head"], Absent):
+    """The last stream through the readout, up to the head."""
+    if stream is None or not _stages(trial)[0] or isinstance(trial.owner.root.roles["lm_head"], Absent):
         return None
     with torch.no_grad():
         return reduce(lambda tensor, stage: _apply(trial.owner, stage, tensor), _stages(trial)[0], stream)
 
 
 def _past_head(trial: Trial, tensor: Tensor | None) -> Tensor | None:
+    """The head's output through the rest of the readout."""
     if tensor is None:
         return None
     return reduce(lambda part, stage: _apply(trial.owner, stage, part), _stages(trial)[1], tensor)

@@ -14,6 +14,7 @@ from nnatlas.bind.cells import native_point, point_at
 from nnatlas.bind.points import OUTPUT, Computed, Point
 from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.check.findings import BROKEN, EXCEPTED, HOLDS, UNPROVEN, Finding, apart
+from nnatlas.check.images import needed
 from nnatlas.check.imprint import Imprint
 from nnatlas.check.snapshot import Reading, Snapshot
 from nnatlas.errors import AtlasError, InputError, Unavailable
@@ -46,6 +47,10 @@ class Trial:
         dtype = self.module.get_input_embeddings().weight.dtype
         self.tolerance = tolerance if tolerance is not None else TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
         self.pair = _random_pair(model) if inputs is None else _given_pair(model, inputs)
+        if (images := needed(self.module, model._prepare, self.pair)) is not None:
+            self.model = StandardizedTransformer(self.owner, model.tokenizer)  # the one handed in stays as it is
+            self.model.__dict__["_prepare"] = images
+            self.pair = images.in_front(self.pair)
         self.single = self.pair[:1]
         self.edited_at = self.pair.shape[1] * 2 // 3
         self.blocks = [self.owner.blocks[at] for at in _chosen(self.owner, blocks)]

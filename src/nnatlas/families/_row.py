@@ -72,7 +72,7 @@ class Family:
     covers: tuple[str, ...] = ()
     cells: Mapping[str, Cell] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = ()
-    readout: str = "norm | lm_head"
+    readout: str | Absent = "norm | lm_head"
     identity: str | Absent = "layer_input + attention_output + mlp_output = layer_output"
     shape: str = ""
     changed: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ class Family:
         name: str = "",
         covers: str = "",
         kinds: tuple[Kind, ...] = (),
-        readout: str | None = None,
+        readout: str | Absent | None = None,
         identity: str | Absent | None = None,
         tiny: Mapping[str, Any] | None = None,
         sizes: Mapping[str, str] | None = None,

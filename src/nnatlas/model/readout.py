@@ -12,14 +12,17 @@ from torch import Tensor
 from nnatlas.bind.cells import _find, scale_of
 from nnatlas.bind.sizes import setting
 from nnatlas.bind.tree import BoundModel
-from nnatlas.errors import RowDoesNotFit
+from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.interior.streams import MERGES
 from nnatlas.places import Absent, Factor
 
 
 def project(model: BoundModel, hidden: Tensor) -> Tensor:
     """Put the stream through every stage of the readout, in order."""
-    stages = [stage.strip() for stage in model.family.readout.split("|")]
+    readout = model.family.readout
+    if isinstance(readout, Absent):
+        raise Unavailable(f"one stream cannot be read out here: {readout.reason}", readout.reason)
+    stages = [stage.strip() for stage in readout.split("|")]
     return reduce(lambda tensor, stage: _apply(model, stage, tensor), stages, hidden)
 
 
