@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nnatlas.bind.cells import scale_of
 from nnatlas.bind.points import Point
@@ -48,6 +48,11 @@ class At:
         """What the module of a role returned in the same forward."""
         point = self.trial.output_of(self.block, role)
         return None if point is None else self.trial.snapshot.copy(point)
+
+    def module(self, role: str) -> nn.Module | None:
+        """The module that plays a role here."""
+        bound = self.block.role(role)
+        return bound[0] if isinstance(bound, tuple) else None
 
     def has(self, role: str) -> bool:
         return isinstance(self.block.role(role), tuple)

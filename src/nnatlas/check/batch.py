@@ -21,6 +21,7 @@ _GROWING = ("seq", "query", "key")
 
 @law("batch")
 def a_padded_row_equals_the_prompt_alone(trial: Trial) -> Iterator[Finding]:
+    """Two prompts of unequal length in one batch: the shorter, padded on the left, gives what it gives by itself."""
     long, short = trial.pair[0].tolist(), trial.pair[1, : trial.pair.shape[1] * 3 // 5].tolist()
     names = [f"layers.{b.index}.layer_output" for b in trial.blocks if b.absence("layer_output") is None]
     names += ["logits"] if trial.owner.root.absence("logits") is None else []
@@ -37,6 +38,10 @@ def a_padded_row_equals_the_prompt_alone(trial: Trial) -> Iterator[Finding]:
 
 @law("batch")
 def cached_steps_equal_the_full_forward(trial: Trial) -> Iterator[Finding]:
+    """Greedy tokens of a generation that reads every value at every step, and those values, against one full forward.
+
+    Teacher forcing makes one forward do: over the generated ids it computes what an uncached generation would at each step.
+    """
     if not trial.module.can_generate():
         yield trial.unproven("batch", "cache", "model", "this model does not generate")
         return
@@ -62,7 +67,8 @@ def _generated(trial: Trial, readings: list[Reading]) -> tuple[Tensor, list[dict
         warnings.simplefilter("ignore")  # a checkpoint's own sampling settings are not at issue
         with trial.model.generate(trial.single, max_new_tokens=NEW_TOKENS, do_sample=False, **_PLAIN) as traced:
             for _ in traced.steps():
-                steps.append({r.label: traced._run.read(r.point).detach().clone() for r in readings})
+                read = {one.label: traced._run.read(one.point).detach().clone() for one in readings}
+                steps.append(read)
     output = traced.output
     return getattr(output, "sequences", output), steps
 
@@ -71,6 +77,7 @@ _PLAIN: dict[str, Any] = {"repetition_penalty": 1.0, "use_cache": True}
 
 
 def _read(trial: Trial, readings: list[Reading], ids: Tensor) -> dict[str, Tensor]:
+    """The values of one plain forward."""
     with torch.no_grad(), trial.model.trace(ids) as traced:
         return {reading.label: traced._run.read(reading.point).detach().clone() for reading in readings}
 

@@ -20,6 +20,10 @@ BACKWARD = "causal earlier positions"
 
 @law("causal")
 def edits_reach_the_logits(trial: Trial) -> Iterator[Finding]:
+    """One position of every value is moved by noise of its own size; values that take no edit must refuse it and say why.
+
+    A whole batch is edited at once, a row for each value: see `rows`.
+    """
     candidates = [reading for reading in trial.readings if trial.snapshot.fault(reading.point) is None]
     tried = [r for r in candidates if editable(r) and isinstance(trial.snapshot.copy(r.point), Tensor)]
     in_place, assigned = effects(trial, tried, edit_in_place), effects(trial, tried, edit_by_assignment)
@@ -33,6 +37,7 @@ def edits_reach_the_logits(trial: Trial) -> Iterator[Finding]:
 
 
 def _judged(trial: Trial, reading: Reading, in_place: Effect | str, assigned: Effect | str) -> Finding:
+    """What the two ways of editing did, in one finding."""
     allowed = WHOLE_FORWARD * trial.tolerance
     ordered = has_position(reading) and BACKWARD not in trial.owner.family.breaks
     for way, effect in (("in place", in_place), ("by assignment", assigned)):
@@ -50,6 +55,7 @@ def _judged(trial: Trial, reading: Reading, in_place: Effect | str, assigned: Ef
 
 
 def _finding(reading: Reading, why: str, deviation: float) -> Finding:
+    """A broken finding with what was measured."""
     return Finding("causal", reading.value.key, reading.where, BROKEN, why, deviation)
 
 

@@ -20,6 +20,10 @@ _CAPS = ("attn_logit_softcapping", "attn_logit_softcap", "softcap", "attn_logit_
 
 @law("chain")
 def the_pattern_is_the_softmax_of_the_scores(trial: Trial) -> Iterator[Finding]:
+    """`probabilities = softmax(scores)` over the keys, in float32.
+
+    A sink is one more column of the scores: it takes part in the softmax and is then left out, so rows sum to less than 1.
+    """
     for at in _attentions(trial):
         scores, pattern = at("attention_scores"), at("attention_probabilities")
         if scores is not None and pattern is not None:
@@ -29,6 +33,7 @@ def the_pattern_is_the_softmax_of_the_scores(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def nobody_attends_to_the_future(trial: Trial) -> Iterator[Finding]:
+    """Query i mixes keys 0 to i: everything above the diagonal is exactly 0."""
     for at in _attentions(trial):
         pattern = at("attention_probabilities")
         if pattern is not None:
@@ -49,6 +54,7 @@ def scores_are_queries_times_keys(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def heads_mix_values_by_the_pattern(trial: Trial) -> Iterator[Finding]:
+    """`head_outputs[q] = sum over k of probabilities[q, k] * values[k]`, each key/value head shared by its group."""
     for at in _attentions(trial):
         pattern, values = at("attention_probabilities"), at("attention_values")
         if pattern is not None and values is not None:
@@ -70,6 +76,7 @@ def the_rotary_leaves_the_first_position_alone(trial: Trial) -> Iterator[Finding
 
 
 def _attentions(trial: Trial) -> Iterator[At]:
+    """The chosen blocks that have an attention."""
     yield from (At(trial, block) for block in trial.blocks if "self_attn" in block.parts)
 
 
@@ -105,6 +112,7 @@ def _fit(query: Tensor, key: Tensor, scores: Tensor) -> tuple[float, float]:
 
 
 def _centred(rows: Tensor, seen: Tensor) -> Tensor:
+    """Rows less their mean over what is seen; 0 where nothing is."""
     rows = torch.where(seen, rows, 0.0)
     mean = rows.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True).clamp(min=1)
     return torch.where(seen, rows - mean, 0.0)

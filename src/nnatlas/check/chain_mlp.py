@@ -16,6 +16,7 @@ from nnatlas.check.trial import Trial
 
 @law("chain")
 def the_down_projection_takes_the_neurons(trial: Trial) -> Iterator[Finding]:
+    """The down projection, called by itself on the neurons, gives what it gave in the forward."""
     for at in _mlps(trial):
         neurons, written = at("mlp_neurons"), at.output_of("down_proj")
         if neurons is not None and written is not None:
@@ -27,6 +28,7 @@ def the_down_projection_takes_the_neurons(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def neurons_are_the_activation_gated_or_not(trial: Trial) -> Iterator[Finding]:
+    """`neurons = activation` without a gate, `activation * up_proj(input)` with one; fused projections are not taken apart."""
     for at in _mlps(trial):
         activation, neurons = at("mlp_activation"), at("mlp_neurons")
         if activation is None or neurons is None:
@@ -40,6 +42,7 @@ def neurons_are_the_activation_gated_or_not(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def the_mlp_adds_what_it_computed(trial: Trial) -> Iterator[Finding]:
+    """What reaches the stream is the MLP's output, through the post-norm and the factors that the row states."""
     for at in _mlps(trial):
         written, words = at.output_of("mlp"), "the MLP's output"
         if not at.has("experts") and at.has("down_proj"):
@@ -54,6 +57,7 @@ def the_mlp_adds_what_it_computed(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
+    """The same experts, in any order, that the router's scores would choose; a choice by groups or limits is not rebuilt here."""
     for at in _mlps(trial):
         logits, chosen = at("router_logits"), at("expert_indices")
         if logits is None or chosen is None:
@@ -70,6 +74,7 @@ def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
+    """Weights and indices belong together: softmax and sigmoid keep the order of the scores they are taken of."""
     for at in _mlps(trial):
         logits, chosen, weights = at("router_logits"), at("expert_indices"), at("expert_weights")
         if logits is not None and chosen is not None and weights is not None and chosen.shape[-1] > 1:
@@ -81,6 +86,7 @@ def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def routed_and_shared_parts_make_the_whole(trial: Trial) -> Iterator[Finding]:
+    """The mixture's output is what the routed experts and the shared ones give together."""
     for at in _mlps(trial):
         routed, shared, whole = at("routed_output"), at("shared_expert_output"), at.output_of("mlp")
         if routed is not None and whole is not None:
@@ -91,6 +97,7 @@ def routed_and_shared_parts_make_the_whole(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
+    """Every expert's neurons through its own down projection, weighted and put back, are the routed output."""
     for at in _mlps(trial):
         neurons, routed = at("expert_neurons"), at("routed_output")
         if neurons is not None and routed is not None:
@@ -101,6 +108,7 @@ def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
 
 
 def _mlps(trial: Trial) -> Iterator[At]:
+    """The chosen blocks that have an MLP."""
     yield from (At(trial, block) for block in trial.blocks if "mlp" in block.parts)
 
 
@@ -130,12 +138,13 @@ def _best(at: At, logits: Tensor, count: int) -> Iterator[tuple[str, Tensor]]:
 
 
 def _same_choice(best: Tensor, chosen: Tensor) -> bool:
+    """Whether two choices name the same experts for every token."""
     return torch.equal(best.sort(-1).values, chosen.long().sort(-1).values)
 
 
 def _weighted_sum(at: At, neurons: Any, routed: Tensor) -> Tensor | None:
     """Every expert's neurons through its down projection, weighted, put back where its tokens stood."""
-    experts, chosen, weights = at.block.role("experts")[0], at("expert_indices"), at("expert_weights")
+    experts, chosen, weights = at.module("experts"), at("expert_indices"), at("expert_weights")
     down = getattr(experts, "down_proj", None)
     if not isinstance(down, Tensor) or down.ndim != 3 or chosen is None or weights is None:
         return None

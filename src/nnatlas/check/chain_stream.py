@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from torch import Tensor
 
@@ -17,14 +18,16 @@ from nnatlas.places import Absent
 
 @law("chain")
 def each_block_enters_with_what_the_last_one_left(trial: Trial) -> Iterator[Finding]:
+    """Between two blocks nothing happens to the stream; a family that adds something there declares it."""
     blocks = trial.owner.blocks
-    for earlier, later in zip(blocks, blocks[1:], strict=False):
+    for earlier, later in pairwise(blocks):
         words = f"layers[{earlier.index}].layer_output"
         yield from At(trial, later).equation("layer_input", words, At(trial, earlier)("layer_output"))
 
 
 @law("chain")
 def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]:
+    """`layer_mid = layer_input + attention_output`, whatever mixer stands for the attention."""
     for block in trial.owner.blocks:
         at, identity = At(trial, block), identity_of(block)
         if isinstance(identity, Absent):
@@ -39,6 +42,10 @@ def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]
 
 @law("chain")
 def norms_norm_the_stream(trial: Trial) -> Iterator[Finding]:
+    """The bound norm modules, called by themselves, give the normed streams: no formula is assumed.
+
+    The MLP's norm reads `layer_mid`, or `layer_input` on a parallel block, which has no middle.
+    """
     for block in trial.blocks:
         at = At(trial, block)
         entering, middle = at("layer_input"), at("layer_mid")
@@ -52,6 +59,7 @@ def norms_norm_the_stream(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def the_mlp_reads_what_was_normed(trial: Trial) -> Iterator[Finding]:
+    """The MLP is called with its norm's output, or with the bare stream on a post-norm block."""
     for block in trial.blocks:
         at = At(trial, block)
         name = next((name for name in ("mlp_norm_output", "layer_mid", "layer_input") if at(name) is not None), None)

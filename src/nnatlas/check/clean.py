@@ -12,5 +12,6 @@ from nnatlas.check.trial import Trial
 
 @law("clean")
 def the_model_is_as_it_was(trial: Trial) -> Iterator[Finding]:
+    """Parameters and buffers, hooks, flags, modes, attention functions, gradients and open runs, before against after."""
     for what, changed in trial.imprint.differences(Imprint(trial.owner)).items():
         yield Finding("clean", what, "model", BROKEN if changed else HOLDS, changed or "as before")

@@ -17,6 +17,10 @@ from nnatlas.check.trial import Trial
 
 @law("gradient")
 def logits_depend_on_the_value(trial: Trial) -> Iterator[Finding]:
+    """Two ways to ask: all values in one forward whose parameters want gradients, and each alone by `requires_grad_()`.
+
+    The second is how a gradient is had from a model that `load` loaded by name, whose parameters want none.
+    """
     able: list[Reading] = []
     for reading in trial.readings:
         why = _excused(trial, reading)
@@ -94,6 +98,7 @@ def _score(logits: Tensor) -> Tensor:
 
 
 def _fault(gradient: Tensor | None) -> str | None:
+    """What is wrong with a gradient, or None."""
     if gradient is None:
         return "the logits have no gradient here"
     if not gradient.isfinite().all():

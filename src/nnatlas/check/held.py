@@ -14,6 +14,7 @@ from nnatlas.check.trial import Trial
 
 @law("held")
 def what_was_handed_out_stays(trial: Trial) -> Iterator[Finding]:
+    """The tensor that was handed out, after the forward, against a clone taken as it was handed out: bit for bit."""
     for reading in trial.readings:
         if not isinstance(reading.point, Point):  # a derived tensor is nobody else's
             continue

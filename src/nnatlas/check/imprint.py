@@ -58,7 +58,7 @@ def _checksum(tensor: Any) -> Any:
     if not isinstance(tensor, Tensor) or tensor.device.type == "meta":
         return str(tensor)
     try:
-        return zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     except (RuntimeError, TypeError):
         return tensor._version
 

@@ -24,20 +24,24 @@ Act = Callable[[Run, Reading], None]
 
 @law("pure")
 def reading_changes_nothing(trial: Trial) -> Iterator[Finding]:
+    """The logits of a run that reads, against those of the bare forward."""
     yield from _undisturbed(trial, trial.readings, _read, "reading it")
 
 
 @law("pure")
 def writing_back_a_clone_changes_nothing(trial: Trial) -> Iterator[Finding]:
+    """The logits of a run that assigns each value a clone of itself, against those of the bare forward."""
     editables = [reading for reading in trial.readings if editable(reading)]
     yield from _undisturbed(trial, editables, _write_back, "writing back a clone")
 
 
 def _read(run: Run, reading: Reading) -> None:
+    """Only look."""
     run.read(reading.point)
 
 
 def _write_back(run: Run, reading: Reading) -> None:
+    """Replace the tensor by another of the same numbers."""
     value = run.read(reading.point)
     if isinstance(value, Tensor):
         run.write(reading.point, value.clone())
@@ -74,6 +78,7 @@ def _guilty(trial: Trial, readings: Sequence[Reading], act: Act, allowed: float)
 
 
 def _disturbance(trial: Trial, readings: Sequence[Reading], act: Act, allowed: float) -> str | None:
+    """How the logits moved, in words; None where they did not."""
     try:
         with torch.no_grad(), trial.model.trace(trial.single) as traced:
             for reading in readings:

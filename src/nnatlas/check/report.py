@@ -62,7 +62,7 @@ class Report:
             own = [finding for finding in self.findings if finding.law == law]
             counts = Counter(finding.status for finding in own)
             found[law] = {status: counts[status] for status in (HOLDS, BROKEN, EXCEPTED, UNPROVEN)}
-            found[law]["worst"] = worst(own) if law not in ("causal",) else None
+            found[law]["worst"] = worst(own) if law != "causal" else None
         return found
 
     def raise_for_failures(self) -> None:

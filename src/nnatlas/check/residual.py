@@ -19,6 +19,7 @@ from nnatlas.places import Absent
 
 @law("residual")
 def what_enters_and_what_is_added_make_what_leaves(trial: Trial) -> Iterator[Finding]:
+    """The row's identity (its kind's, where that states one), tested at every block, not only at the chosen ones."""
     for block in trial.owner.blocks:
         identity = identity_of(block)
         if isinstance(identity, Absent):
@@ -28,12 +29,14 @@ def what_enters_and_what_is_added_make_what_leaves(trial: Trial) -> Iterator[Fin
 
 
 def _tested(trial: Trial, at: At, identity: str) -> Finding:
+    """The finding at one block."""
     terms = places.identity(identity)
-    *parts, got = (at.term(term) for term in terms)
-    missing = [term.value or str(term.place) for term, part in zip(terms, (*parts, got), strict=True) if part is None]
+    found = [at.term(term) for term in terms]
+    missing = [term.value or str(term.place) for term, part in zip(terms, found, strict=True) if part is None]
     if missing:
         said = f"{identity}: no {', '.join(missing)} here"
         return Finding("residual", "block.layer_output", at.block.name, BROKEN, said)
+    *parts, got = (part for part in found if part is not None)
     total = reduce(add, parts)
     finding = trial.equal("residual", "block.layer_output", at.block.name, identity, total, got)
     values = {term.value: part for term, part in zip(terms[1:], parts[1:], strict=False) if term.value}

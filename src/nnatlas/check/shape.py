@@ -16,6 +16,7 @@ from nnatlas.check.trial import Trial
 
 @law("shape")
 def every_value_has_its_layout(trial: Trial) -> Iterator[Finding]:
+    """What was read has the axes its layout names and the sizes its host states; a cell that does not fit is broken here."""
     for reading in trial.readings:
         why = trial.snapshot.fault(reading.point) or _fault(trial, reading)
         yield Finding(
@@ -26,6 +27,7 @@ def every_value_has_its_layout(trial: Trial) -> Iterator[Finding]:
 
 
 def _fault(trial: Trial, reading: Reading) -> str | None:
+    """Why the value that was read is not of its layout, or None."""
     try:
         value = trial.snapshot.copy(reading.point)
     except Exception as fault:  # noqa: BLE001  a wrong row may give a derived value anything to compute from

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -103,9 +104,12 @@ class Snapshot(Gathering):
         """Keep what is there and what can be derived by now; go on whatever comes."""
         for point in self._by_site[site]:
             self.order.setdefault(point.name, len(self.order))
-            self._keep(point, lambda point=point: Handed(point, payload.get(point.item), self.rows).value)
+            self._keep(point, partial(self._taken, point, payload))
         self._derive()
         self.wanted.discard(site)
+
+    def _taken(self, point: Point, payload: Any) -> Any:
+        return Handed(point, payload.get(point.item), self.rows).value
 
     def _keep(self, point: Point | Computed, read: Callable[[], Any]) -> None:
         try:
@@ -124,7 +128,7 @@ class Snapshot(Gathering):
             parts = [self._values.get(part.name) for part in needs(point)]
             if all(part is not None for part in parts):
                 del self._derived[point.name]
-                self._keep(point, lambda point=point, parts=parts, compute=compute: compute(self, point, *parts))
+                self._keep(point, partial(compute, self, point, *parts))
 
     def fault(self, point: Point | Computed) -> str | None:
         """Why a value could not be read, or None."""

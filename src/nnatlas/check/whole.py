@@ -28,6 +28,7 @@ _SAYS_NOTHING = re.compile(r".*(token|vocab|dropout|init|path|dtype|quant|loss|g
 
 @law("whole")
 def every_parameter_is_spoken_for(trial: Trial) -> Iterator[Finding]:
+    """Each parameter lies under a module that plays a role, or under a pattern of the row's `passes`."""
     owner = trial.owner
     named, passed = _named(owner), _passed(owner)
     outside = [
@@ -44,6 +45,7 @@ def every_parameter_is_spoken_for(trial: Trial) -> Iterator[Finding]:
 
 @law("whole")
 def every_number_of_the_config_is_known(trial: Trial) -> Iterator[Finding]:
+    """No field that would change the arithmetic is unknown to the config's class, and so read by nobody."""
     unknown = sorted(name for name in _unknown(trial.module.config) if changes_arithmetic(name, trial.module.config))
     said = "the config states nothing that its class does not know"
     if unknown:
