@@ -28,9 +28,7 @@ class Images:
     def __init__(self, module: nn.Module, prepare: Callable[..., dict[str, Any]]) -> None:
         self.config, self.prepare = module.config, prepare
         self.asked = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters)
-        self.film = (
-            setting(self.config, *_PLACEHOLDERS[:2]) is None and setting(self.config, *_PLACEHOLDERS[2:]) is not None
-        )
+        self.film = setting(self.config, *_PLACEHOLDERS[2:]) is not None
         named = setting(self.config, *_PLACEHOLDERS)
         self.placeholder = named if named is not None else setting(_text(self.config), "vocab_size") - 1
         self.count = (setting(self.config, *_COUNTS) or 0) * (FRAMES if self.film else 1)

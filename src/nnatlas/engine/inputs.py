@@ -24,8 +24,8 @@ _TAKEN = "a string, a list of strings, ids [seq] or [batch, seq], a batch dict, 
 class Preparer:
     """Turns inputs into a batch for one model and its tokenizer (which may be None)."""
 
-    def __init__(self, module: nn.Module, tokenizer: Any = None) -> None:
-        self.module, self.tokenizer = module, tokenizer
+    def __init__(self, module: nn.Module, tokenizer: Any = None, positions: bool = True) -> None:
+        self.module, self.tokenizer, self.positions = module, tokenizer, positions
         self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
@@ -132,7 +132,7 @@ class Preparer:
     def _with_positions(self, batch: Batch) -> Batch:
         """Positions for padded rows, unless they were given: counted from each row's first real token."""
         mask, ids = batch.get("attention_mask"), batch.get("input_ids", batch.get("inputs_embeds"))
-        if batch.get("position_ids") is not None or "position_ids" not in self._forward:
+        if batch.get("position_ids") is not None or "position_ids" not in self._forward or not self.positions:
             return batch
         if not isinstance(mask, Tensor) or mask.ndim != 2 or bool(mask.all()) or not isinstance(ids, Tensor):
             return batch

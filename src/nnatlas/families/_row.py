@@ -79,6 +79,7 @@ class Family:
     tiny: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, str] = field(default_factory=dict)
     looped: bool = False
+    counts_positions: bool = False
     summary: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     passes: tuple[str, ...] = ()
@@ -108,6 +109,7 @@ class Family:
         sizes: Mapping[str, str] | None = None,
         notes: Mapping[str, str] | None = None,
         looped: bool = False,
+        counts_positions: bool = False,
         passes: str = "",
         breaks: Mapping[str, str] | None = None,
         **cells: Cell | Mapping[str, Cell],
@@ -117,7 +119,8 @@ class Family:
         A kind of a name that the shape has too changes only some cells of that kind (and its condition).
         `notes` adds a family's own sentence to a value's description; `tiny` holds the config fields that a small random
         model of the type needs besides the generic ones; `sizes` says where a size stands that the projections do not tell;
-        `looped` that the stack is run more than once in a forward; `passes` lists modules and parameters that no role names
+        `looped` that the stack is run more than once in a forward, or has parts outside its blocks; `counts_positions` that
+        the model counts positions by its padding id and takes handed-in ones for something else; `passes` lists modules and parameters that no role names
         and no value needs (`root.`, `base.` or `block.` in front, `*` for any part of a name); `breaks` says which law does
         not hold here and why, by `"law"` or `"law value"` (`{"batch": "its convolution runs over the padding"}`).
         """
@@ -136,6 +139,7 @@ class Family:
             tiny=tiny or self.tiny,
             sizes={**self.sizes, **(sizes or {})},
             looped=looped,
+            counts_positions=counts_positions,
             summary=summary,
             notes={**self.notes, **(notes or {})},
             passes=self.passes + tuple(passes.split()),

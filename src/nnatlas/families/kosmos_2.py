@@ -5,6 +5,8 @@ from nnatlas.families._shapes import LLAMA, NO_ROTARY
 FAMILY = LLAMA.but(
     covers="kosmos-2",
     **NO_ROTARY,
+    counts_positions=True,
+    token_embeddings="embed_tokens > out copied",
     base="text_model.model",
     norm="base.layer_norm",
     lm_head="text_model.lm_head",

@@ -99,7 +99,7 @@ class StandardizedTransformer(ModelNode):
         super().__init__(bound, "", bound.module, bound.root)
         self.__dict__["tokenizer"] = tokenizer
         self.__dict__["family"] = bound.family
-        self.__dict__["_prepare"] = Preparer(bound.module, tokenizer)
+        self.__dict__["_prepare"] = Preparer(bound.module, tokenizer, not bound.family.counts_positions)
 
     def __reduce__(self) -> Any:
         """Copies and pickles carry the module and are bound anew: points hold places in one live module."""
