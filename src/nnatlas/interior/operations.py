@@ -20,17 +20,23 @@ from nnatlas.engine.run import Run
 from nnatlas.engine.taps import INSTALLERS, PREPARE, PROGRESS, Remover
 from nnatlas.interior.watching import Watch
 
-PARTS = {"matmul", "softmax", "dropout"}
+_CALLS = ("matmul", "softmax", "dropout", "matmul")
+PARTS = frozenset(_CALLS)
+"""What a fused attention call does inside, in order; counted as done where nobody waits for a part, and it runs fused."""
 
 
 class ModuleWatch(Watch):
     """The watch over one module's forward in one run, shared by all its operation places."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function is F.scaled_dot_product_attention and self._counted & PARTS and getcurrent() is self._run.forward:
+        fused = function is F.scaled_dot_product_attention and bool(self._counted & PARTS)
+        if not fused or getcurrent() is not self._run.forward:
+            return super().__torch_function__(function, types, args, kwargs)
+        if self.awaits(PARTS):
             with self:
                 return _step_by_step(*args, **(kwargs or {}))
-        return super().__torch_function__(function, types, args, kwargs)
+        self.pass_over(_CALLS)
+        return function(*args, **(kwargs or {}))
 
 
 def _step_by_step(

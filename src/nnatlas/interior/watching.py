@@ -56,6 +56,16 @@ class Watch(TorchFunctionMode):
             finish(result)
         return result.output
 
+    def awaits(self, functions: Iterable[str]) -> bool:
+        """Whether somebody waits for a call of these that is still to come."""
+        waiting = [key for table in (self._before, self._after) for key, callbacks in table.items() if callbacks]
+        return any(name in functions and number >= self.begun[name] for name, number in waiting)
+
+    def pass_over(self, functions: Iterable[str]) -> None:
+        """Count calls that something else makes in its own way."""
+        self.begun.update(functions)
+        self.done.update(functions)
+
     def restart(self) -> None:
         """Count from nought again: a new call of what is watched has begun."""
         self.begun.clear()
