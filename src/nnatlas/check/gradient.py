@@ -68,7 +68,9 @@ def _with_parameters(trial: Trial, readings: Sequence[Reading]) -> dict[str, str
         with _parameters_ask(trial, True), torch.enable_grad():
             with trial.model.trace(trial.single) as traced:
                 values = [traced._run.read(reading.point) for reading in readings]
-            gradients = torch.autograd.grad(_score(traced.output.logits), values, allow_unused=True)
+            asking = [value for value in values if value.requires_grad]
+            given = iter(torch.autograd.grad(_score(traced.output.logits), asking, allow_unused=True))
+            gradients = [next(given) if value.requires_grad else None for value in values]
     except Exception as fault:  # noqa: BLE001  any fault belongs to one of the readings
         if len(readings) <= 1:
             return {reading.label: f"{type(fault).__name__}: {fault}" for reading in readings}
