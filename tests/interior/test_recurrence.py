@@ -8,6 +8,8 @@ import pytest
 import torch
 from tests.tiny_models import IDS, tiny
 
+from nnatlas.errors import ReadOnly
+
 TYPES = "bamba falcon_mamba jamba lfm2 mamba minimax qwen3_next recurrent_gemma rwkv xlstm zamba zamba2".split()
 
 
@@ -101,3 +103,24 @@ def test_gradients_pass_where_no_cache_is_written(model_type):
         logits = model.logits
     (gradient,) = torch.autograd.grad(logits[0, -1].logsumexp(0), [values])
     assert gradient.abs().max() > 0
+
+
+@pytest.mark.parametrize("model_type", "mamba mamba2 minimax qwen3_next recurrent_gemma".split())
+def test_an_edit_of_the_last_state_is_where_the_next_step_starts(model_type):
+    model, started = tiny(model_type), []
+    at = mixers(model)[0]
+    with model.generate(IDS, max_new_tokens=2, min_new_tokens=2, do_sample=False) as run:
+        for step in run.steps():
+            mixer = model.layers[at].linear_attn
+            started.append(mixer.state_input.clone())
+            if step == 0:
+                mixer.state_output[:] = 0.5
+    assert started[1].eq(0.5).all()
+
+
+@pytest.mark.parametrize("model_type", ["lfm2", "rwkv", "xlstm", "zamba"])
+def test_a_state_that_is_put_together_is_read_only(model_type):
+    model = tiny(model_type)
+    refused = pytest.raises(ReadOnly, match="state_output cannot be assigned: it is computed from")
+    with torch.no_grad(), model.trace(IDS), refused:
+        model.layers[0].linear_attn.state_output = 0.0

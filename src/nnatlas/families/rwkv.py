@@ -38,7 +38,10 @@ FAMILY = LLAMA.but(
     breaks=CARRIED
     | MASKLESS
     | IN_PLACE
-    | {"chain mlp.mlp_output": "the down projection's output is gated by a receptance of the MLP's own"},
+    | {
+        "chain mlp.mlp_output": "the down projection's output is gated by a receptance of the MLP's own",
+        "chain block.layer_input": "the stream is halved between blocks, after every rescale_every of them",
+    },
     passes="block.pre_ln",
     notes={
         "layer_input": "on the first block after the norm that the family puts on its embeddings",

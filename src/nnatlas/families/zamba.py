@@ -52,6 +52,7 @@ FAMILY = SINGLE.but(
     passes="block.linear block.shared_transf.input_layernorm block.shared_transf.pre_ff_layernorm",
     notes=MAMBA_NOTES
     | {
+        "linear_attn.state_output": "a copy of what the cache keeps",
         "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
         "unrotated_queries": "no rotary is applied",
         "unrotated_keys": "no rotary is applied",
