@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nnatlas.apex.training.corpus import Document, from_files, split, standard_library
-from nnatlas.apex.training.tokens import BEGIN, END, Blocks, encode, train_tokenizer
+from nnatlas.apex.training.tokens import BEGIN, END, Blocks, copying_drill, encode, short_drills, train_tokenizer
 from nnatlas.errors import InputError
 
 
@@ -67,3 +67,31 @@ def test_f29_no_token_is_lost(length, starts):
     assert [int(blocks[i]["input_ids"][0]) for i in range(len(blocks))] == starts
     assert {len(blocks[i]["labels"]) for i in range(len(blocks))} == {min(length, 64)}
     assert int(blocks[len(blocks) - 1]["input_ids"][-1]) == length - 1
+
+
+def test_a_copying_drill_repeats_a_shuffled_passage():
+    block = torch.arange(100, 164)
+    drill = copying_drill(block, 10, torch.Generator().manual_seed(0))
+    ids, labels = drill["input_ids"], drill["labels"]
+    assert torch.equal(ids[10:], ids[:-10])
+    assert len(set(ids[:10].tolist())) == 10
+    assert set(ids.tolist()) < set(block.tolist())
+    assert ids[:10].tolist() != sorted(ids[:10].tolist())
+    assert (labels[:10] == -100).all()
+    assert torch.equal(labels[10:], ids[10:])
+
+
+def test_every_eighth_block_is_a_drill_and_always_the_same_one():
+    blocks = Blocks(torch.arange(64 * 16), 64, drill_every=8)
+    drilled = [i for i in range(16) if (blocks[i]["labels"] == -100).any()]
+    assert drilled == [7, 15]
+    assert torch.equal(blocks[7]["input_ids"], blocks[7]["input_ids"])
+    assert 8 <= int((blocks[15]["labels"] == -100).sum()) <= 32
+
+
+def test_short_drills_differ_in_length_and_by_seed():
+    batch = torch.arange(400 * 128).view(400, 128)
+    lengths = (short_drills(batch, 0)["labels"] == -100).sum(-1)
+    assert (lengths.min(), lengths.max()) == (4, 47)
+    assert 0.4 < (lengths < 14).float().mean() < 0.6  # the geometric middle of 4 and 48
+    assert not torch.equal(short_drills(batch, 0)["input_ids"], short_drills(batch, 1)["input_ids"])

@@ -37,14 +37,18 @@ class Recipe:
     """A run: sizes in tokens, `steps` in optimiser steps, `learning_rate` at its peak, `drill_every` in blocks.
 
     The rate rises over `warmup_steps`, stays, and falls over the last `decay_steps` (None: all after the warm-up) to
-    `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  The defaults are
-    the bundled checkpoint's.
+    `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  From the first
+    to the second of `drill_steps` there are nothing but short copying drills, for the main head alone and at `drill_rate`
+    of the peak: an induction head forms there within some 300 steps, and stays.  The defaults are the bundled
+    checkpoint's.
     """
 
     model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
     vocab_size: int = 1024
     seq_len: int = 256
     drill_every: int = 8
+    drill_steps: tuple[int, int] | None = (1900, 2350)
+    drill_rate: float = 0.5
     batch_size: int = 8
     accumulate: int = 1
     steps: int = 3000
@@ -67,6 +71,11 @@ class Recipe:
         """The same recipe with some fields replaced; None keeps a field as it is."""
         return replace(self, **{key: value for key, value in changes.items() if value is not None})
 
+    def is_drill(self, step: int) -> bool:
+        """Whether optimiser step `step`, counted from 0, is one of nothing but drills."""
+        first, end = self.drill_steps or (0, 0)
+        return first <= step < end
+
     def save(self, folder: Path) -> None:
         """Write `recipe.json`."""
         (folder / "recipe.json").write_text(json.dumps(asdict(self), indent=2) + "\n")
@@ -74,4 +83,5 @@ class Recipe:
     @classmethod
     def load(cls, folder: Path) -> Recipe:
         """Read `recipe.json`."""
-        return cls(**json.loads((folder / "recipe.json").read_text()))
+        saved = json.loads((folder / "recipe.json").read_text())
+        return cls(**saved | {"drill_steps": saved["drill_steps"] and tuple(saved["drill_steps"])})

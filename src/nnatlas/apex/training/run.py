@@ -19,7 +19,7 @@ from nnatlas.apex.balancing import update_expert_bias
 from nnatlas.apex.modeling import Apex1ForCausalLM
 from nnatlas.apex.training.corpus import Document, split
 from nnatlas.apex.training.recipe import Recipe
-from nnatlas.apex.training.tokens import Blocks, encode, train_tokenizer
+from nnatlas.apex.training.tokens import Blocks, encode, short_drills, train_tokenizer
 from nnatlas.errors import InputError
 
 
@@ -37,6 +37,14 @@ class RecipeTrainer(Trainer):
         super().__init__(**kwargs)
         self.recipe = recipe
 
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> torch.Tensor:
+        """In the recipe's drill steps the text of the batch is drilled instead of read."""
+        if self.recipe.is_drill(self.state.global_step):
+            drills = short_drills(inputs["input_ids"].cpu(), seed=self.recipe.seed + self.state.global_step)
+            num_items_in_batch = (drills["labels"][:, 1:] != -100).sum() * self.args.gradient_accumulation_steps
+            inputs = {**inputs, **drills, "return_spec_logits": False}
+        return super().training_step(model, inputs, num_items_in_batch)
+
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
         """Matrices decay, norms and biases do not."""
         return [name for name, parameter in model.named_parameters() if parameter.ndim > 1]
@@ -52,6 +60,8 @@ def rate_share(recipe: Recipe, step: int) -> float:
     """The share of the peak learning rate at optimiser step `step`: up in a line, level, down in a cosine."""
     if step < recipe.warmup_steps:
         return step / recipe.warmup_steps
+    if recipe.is_drill(step - 1):
+        return recipe.drill_rate
     decay = max(recipe.steps - recipe.warmup_steps if recipe.decay_steps is None else recipe.decay_steps, 1)
     done = min(max((step - recipe.steps) / decay + 1, 0.0), 1.0)
     return recipe.min_lr_ratio + (1 - recipe.min_lr_ratio) * (1 + math.cos(math.pi * done)) / 2

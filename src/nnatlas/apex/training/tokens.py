@@ -48,9 +48,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.Tensor
 class Blocks(Dataset):
     """One row of ids cut into blocks of `length`; the last block is moved back to end with the row, so nothing is lost.
 
-    Where `drill_every` is not 0, every so many blocks is a copying drill instead: a shuffled passage of the block,
-    shown again and again, with labels from its second showing on.  Nothing but copying helps there, which is what a
-    small model needs to grow an induction head within a few million tokens.
+    Where `drill_every` is not 0, every so many blocks is a copying drill instead, on an eighth to half of the block.
     """
 
     def __init__(self, ids: torch.Tensor, length: int, drill_every: int = 0) -> None:
@@ -63,16 +61,26 @@ class Blocks(Dataset):
         start = min(index * self.length, len(self.ids) - self.length)
         block = self.ids[start : start + self.length].long()
         if self.drill_every and index % self.drill_every == self.drill_every - 1:
-            return copying_drill(block, seed=index)
+            generator = torch.Generator().manual_seed(index)
+            passage = torch.randint(max(self.length // 8, 1), self.length // 2 + 1, (), generator=generator)
+            return copying_drill(block, int(passage), generator)
         return {"input_ids": block, "labels": block}
 
 
-def copying_drill(block: torch.Tensor, seed: int) -> dict[str, torch.Tensor]:
-    """A passage of an eighth to half the block [length], its tokens in random order, repeated to the block's length."""
-    generator = torch.Generator().manual_seed(seed)
+def copying_drill(block: torch.Tensor, passage: int, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """`passage` tokens of a block [length] in random order, again and again; labels from their second showing on.
+
+    Nothing but copying helps there, which is what a small model needs to grow an induction head on a few million tokens.
+    """
     length = len(block)
-    passage = int(torch.randint(max(length // 8, 1), length // 2 + 1, (), generator=generator))
     once = block[torch.randperm(length, generator=generator)[:passage]]
     repeated = once.repeat(-(-length // passage))[:length]
-    labels = repeated.masked_fill(torch.arange(length) < passage, -100)
-    return {"input_ids": repeated, "labels": labels}
+    return {"input_ids": repeated, "labels": repeated.masked_fill(torch.arange(length) < passage, -100)}
+
+
+def short_drills(blocks: torch.Tensor, seed: int) -> dict[str, torch.Tensor]:
+    """Every block of a batch [batch, length] as a drill on 4 to 48 tokens, short ones as likely as long ones."""
+    generator = torch.Generator().manual_seed(seed)
+    passages = (4 * 12 ** torch.rand(len(blocks), generator=generator)).int().clamp(max=blocks.shape[1] // 2).tolist()
+    drills = [copying_drill(block, passage, generator) for block, passage in zip(blocks, passages, strict=True)]
+    return {key: torch.stack([drill[key] for drill in drills]) for key in drills[0]}
