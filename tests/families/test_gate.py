@@ -20,7 +20,9 @@ BUILDABLE = {
 
 def test_every_decoder_only_type_has_a_row() -> None:
     missing = sorted(BUILDABLE - EXCLUDED.keys() - families.rows().keys())
-    assert not missing, f"no row covers {', '.join(missing)}: write one, or say in families/_excluded.py why there is none"
+    assert not missing, (
+        f"no row covers {', '.join(missing)}: write one, or say in families/_excluded.py why there is none"
+    )
 
 
 def test_no_type_is_both_served_and_excluded() -> None:
@@ -31,7 +33,9 @@ def test_every_covered_or_excluded_type_is_one_of_transformers() -> None:
     own = {"apex1"}
     assert EXCLUDED.keys() <= BUILDABLE
     unknown = set(families.rows()) - BUILDABLE - set(CONFIG_MAPPING_NAMES) - own
-    text_models = {name for name in unknown if name.endswith("_text_model")}  # text models that only a wrapper's config names
+    text_models = {
+        name for name in unknown if name.endswith("_text_model")
+    }  # text models that only a wrapper's config names
     assert unknown == text_models
 
 
