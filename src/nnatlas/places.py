@@ -262,7 +262,7 @@ def _item(found: re.Match[str]) -> int | str | None:
 
 def _ways(reader: _Reader) -> tuple[Way, ...]:
     """`f|g[n] > side`, alternatives parted by `or`."""
-    ways = []
+    ways: list[Way] = []
     while not ways or reader.match(_OR):
         if not (found := reader.match(_WAY)):
             raise reader.fail("a call is `function|function[n] > in.name|out|out[n]|after.name|nothing`")

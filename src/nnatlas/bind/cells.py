@@ -62,7 +62,8 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
         **_stage(host, found, layout),
     )
     if found.after_layers:
-        point.after = host.owner.blocks[-1].point("layer_output")
+        after = host.owner.blocks[-1].point("layer_output")
+        point.after = after if isinstance(after, Point) else None
     return point
 
 
@@ -81,8 +82,8 @@ def native_point(owner: BoundModel, name: str, path: str, stage: str, item: int 
         above=above(owner.module, path),
         stage=stage,
         item=item,
-        block=block and block.index,
-        block_module=block and block.module,
+        block=block.index if block else None,
+        block_module=block.module if block else None,
         inside=path[len(block.path) + 1 :] if block else path,
         watched=watched(block, path) if block else (),
         calling=calling(block, path) if block else (),

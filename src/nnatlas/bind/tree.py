@@ -147,7 +147,7 @@ class BoundModel:
         self.looped = family.looped
         self.root = Host("model", "", module, "", self, {}, family.cells)
         self._find_model_roles()
-        self.blocks += [self._block(index, block) for index, block in enumerate(self._layers())]
+        self.blocks += [self._block(index, block) for index, block in enumerate(self._stack()[0])]
         hosts = [self.root, *(host for block in self.blocks for host in (*block.parts.values(), block))]
         self.hosts = {host.path: host for host in hosts}  # a block that is its own MLP answers as the block
 
@@ -189,29 +189,29 @@ class BoundModel:
                 cell = _rooted(self.family.cells[role], prefix)
                 self.root.roles[role] = self._one(role, cell, self.module, "")
 
-    def _layers(self) -> nn.ModuleList:
+    def _stack(self) -> tuple[Any, str]:
+        """The container of the blocks, and its path."""
         layers = self.root.roles["layers"]
         if isinstance(layers, Absent):
             raise RowDoesNotFit(f"families/{self.family.name}.py: a family needs a block stack")
-        return layers[0]
+        return layers
 
     def _block(self, index: int, module: nn.Module) -> Host:
-        layers = self.root.roles["layers"]
         kinds = [kind for kind in self.family.kinds if meets(kind.when, module, self.config, index)]
         cells: Mapping[str, Cell] = self.family.cells
         for kind in kinds:
             cells = {**cells, **kind.cells}
         names = tuple(kind.name for kind in kinds)
-        block = Host("block", f"layers[{index}]", module, f"{layers[1]}.{index}", self, {}, cells, index, kinds=names)
-        for role in (name for name, host in ROLES.items() if host == "block"):
-            block.roles[role] = self._one(role, cells[role], module, block.path, block)
+        block = Host("block", f"layers[{index}]", module, f"{self._stack()[1]}.{index}", self, {}, cells, index, kinds=names)
+        for name in (name for name, host in ROLES.items() if host == "block"):
+            block.roles[name] = self._one(name, cells[name], module, block.path, block)
         for part in ("self_attn", "linear_attn", "mlp"):
-            if not isinstance(block.roles[part], Absent):
-                block.parts[part] = self._part(part, block, cells)
+            role = block.roles[part]
+            if not isinstance(role, Absent):
+                block.parts[part] = self._part(part, role[0], role[1], block, cells)
         return block
 
-    def _part(self, kind: str, block: Host, cells: Mapping[str, Cell]) -> Host:
-        module, path = block.roles[kind]
+    def _part(self, kind: str, module: nn.Module, path: str, block: Host, cells: Mapping[str, Cell]) -> Host:
         part = Host(kind, f"{block.name}.{kind}", module, path, self, {}, cells, block.index, block, block.kinds)
         for role in (name for name, host in ROLES.items() if host == kind):
             part.roles[role] = self._one(role, cells[role], module, path, block)
@@ -225,8 +225,10 @@ class BoundModel:
             alternative = alternative if block is None else alternative.replace("#", str(block.index))
             origin, where, rest = start, path, alternative
             head, _, tail = alternative.partition(".")
-            if head in ("root", "block"):
-                origin, where, rest = (self.module, "", tail) if head == "root" else (block.module, block.path, tail)
+            if head == "root":
+                origin, where, rest = self.module, "", tail
+            elif head == "block" and block is not None:
+                origin, where, rest = block.module, block.path, tail
             found = lookup(origin, rest)
             if isinstance(found, nn.Module):
                 return found, join(where, rest)
@@ -240,7 +242,7 @@ class BoundModel:
 def _rooted(cell: Cell, base: str) -> Cell:
     """Replace a leading `base.` by the path that plays it."""
     if isinstance(cell, tuple):
-        return tuple(_rooted(one, base) for one in cell)  # type: ignore[misc]  alternatives are not nested
+        return tuple(one if isinstance(one, Absent) else str(_rooted(one, base)) for one in cell)
     return join(base, cell[5:]) if isinstance(cell, str) and cell.startswith("base.") else cell
 
 

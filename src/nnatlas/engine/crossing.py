@@ -18,7 +18,10 @@ _DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
 
 
 class Side:
-    """The thread state of one side, as it was when that side last left."""
+    """The thread state of one side, as it was when that side last left.
+
+    Autocast and function modes are None while there are none in force, which is nearly always: one question each then.
+    """
 
     __slots__ = ("autocast", "grad", "inference", "modes")
 
@@ -28,23 +31,17 @@ class Side:
     def note(self) -> None:
         self.grad = torch.is_grad_enabled()
         self.inference = torch.is_inference_mode_enabled()
-        self.autocast = _autocast()
-        self.modes = _modes()
+        self.autocast = _autocast() if _C._is_any_autocast_enabled() else None
+        self.modes = _modes() if _C._len_torch_function_stack() else None
 
     def restore(self) -> None:
         """Put this state in place; inference mode is `cross`'s, which must leave it in the order it entered."""
         if torch.is_grad_enabled() is not self.grad:
             _C._set_grad_enabled(self.grad)
-        if _autocast() != self.autocast:
-            torch.set_autocast_cache_enabled(self.autocast[0])
-            for device, enabled, dtype in self.autocast[1:]:
-                torch.set_autocast_enabled(device, enabled)
-                torch.set_autocast_dtype(device, dtype)
-        if _modes() != self.modes:
-            for _ in range(_C._len_torch_function_stack()):
-                _C._pop_torch_function_stack()
-            for mode in self.modes:
-                _C._push_on_torch_function_stack(mode)
+        if self.autocast is not None or _C._is_any_autocast_enabled():
+            _set_autocast(self.autocast)
+        if self.modes is not None or _C._len_torch_function_stack():
+            _set_modes(self.modes or [])
 
 
 def _autocast() -> tuple[Any, ...]:
@@ -53,9 +50,30 @@ def _autocast() -> tuple[Any, ...]:
     return torch.is_autocast_cache_enabled(), *states
 
 
+def _set_autocast(wanted: tuple[Any, ...] | None) -> None:
+    """Bring a noted state back; None is autocast off everywhere."""
+    if wanted is None:
+        for device in _DEVICES:
+            torch.set_autocast_enabled(device, False)
+        return
+    torch.set_autocast_cache_enabled(wanted[0])
+    for device, enabled, dtype in wanted[1:]:
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+
+
 def _modes() -> list[Any]:
     """The function modes in force, outermost first."""
     return [_C._get_function_stack_at(at) for at in range(_C._len_torch_function_stack())]
+
+
+def _set_modes(wanted: list[Any]) -> None:
+    if _modes() == wanted:
+        return
+    for _ in range(_C._len_torch_function_stack()):
+        _C._pop_torch_function_stack()
+    for mode in wanted:
+        _C._push_on_torch_function_stack(mode)
 
 
 def cross(switch: Callable[[], Any], mine: Side, theirs: Side) -> Any:

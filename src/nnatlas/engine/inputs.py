@@ -25,7 +25,8 @@ class Preparer:
     """Turns inputs into a batch for one model and its tokenizer (which may be None)."""
 
     def __init__(self, module: nn.Module, tokenizer: Any = None, positions: bool = True) -> None:
-        self.module, self.tokenizer, self.positions = module, tokenizer, positions
+        self.module: Any = module
+        self.tokenizer, self.positions = tokenizer, positions
         self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:

@@ -1,10 +1,12 @@
 """Nemotron-H: one norm and one mixer a block, which is a Mamba-2 mixer, an attention, an MLP or a mixture."""
 
+from typing import Any
+
 from nnatlas.families._mixers import CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
 from nnatlas.families._shapes import absent, kind
 
 _NO_MIXER = "this block is an MLP: it mixes no tokens"
-_MLP = dict(
+_MLP: dict[str, Any] = dict(
     self_attn=absent(_NO_MIXER),
     linear_attn=absent(_NO_MIXER),
     attention_norm=absent(_NO_MIXER),

@@ -62,7 +62,7 @@ class Dispatcher:
         return self.before or self.interface._global_mapping.get(self.name) or eager_of(module)
 
     def __call__(self, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        looks = self.wanted.get((getcurrent(), id(module)))  # type: ignore[arg-type]
+        looks = self.wanted.get((getcurrent(), id(module)))
         if not looks:
             return self.configured(module)(module, *args, **kwargs)
         return looks[0].run_call(self.configured(module), module, *args, **kwargs)
@@ -131,8 +131,8 @@ def interface_of(module: nn.Module) -> Any:
 
 
 def _install(run: Run, point: Point) -> Remover:
-    module = point.module
-    interface, name = interface_of(module), module.config._attn_implementation or "eager"
+    module: Any = point.module
+    interface, name = interface_of(module), str(module.config._attn_implementation or "eager")
     dispatcher = _DISPATCHERS.setdefault((id(interface), name), Dispatcher(interface, name))
     look = Look(run, module)
     dispatcher.add(look)

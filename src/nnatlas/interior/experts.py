@@ -7,10 +7,10 @@ so an expert's neurons are computed again here, from what the experts module was
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from nnatlas.bind.cells import native_point
@@ -67,7 +67,7 @@ def expert_neurons(run: Run, point: Computed, hidden: Tensor, indices: Tensor) -
     return AllExperts(point.host.sizes["num_experts"], indices, run.rows, lambda expert, at: _neurons(module, flat[at], expert))
 
 
-def _neurons(module: nn.Module, hidden: Tensor, expert: int) -> Tensor:
+def _neurons(module: Any, hidden: Tensor, expert: int) -> Tensor:
     """The first half of one expert's MLP: up projection and gate."""
     if hasattr(module, "mlp"):  # one GLU whose weights hold those of all experts, one below the other
         glu = module.mlp

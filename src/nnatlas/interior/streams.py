@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nnatlas.bind.tree import BoundModel
+from nnatlas.places import Absent
 
 LEAST = 1e-5
 
@@ -21,7 +23,7 @@ def unembedded(model: BoundModel, streams: Tensor) -> Tensor:
     """AltUp's way back (Baykal et al. 2023, arXiv:2301.13310): each further stream is projected and given the first one's
     size, and their mean is taken.
     """
-    first, base = streams[..., 0, :], model.root.roles["base"][0]
+    first, base = streams[..., 0, :], _base(model)
     parts = [first, *(project(streams[..., at + 1, :]) for at, project in enumerate(base.altup_unembed_projections))]
     size = first.square().mean(-1, keepdim=True) ** 0.5
     sized = [part * size / part.square().mean(-1, keepdim=True).clamp(min=LEAST).sqrt() for part in parts[1:]]
@@ -30,3 +32,10 @@ def unembedded(model: BoundModel, streams: Tensor) -> Tensor:
 
 MERGES: dict[str, Callable[[BoundModel, Tensor], Tensor]] = {"side_by_side": side_by_side, "unembedded": unembedded}
 """Stages that a readout may name."""
+
+
+def _base(model: BoundModel) -> Any:
+    """The module that plays the base."""
+    base = model.root.roles["base"]
+    assert not isinstance(base, Absent)
+    return base[0]

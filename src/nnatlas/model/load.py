@@ -53,10 +53,15 @@ def load(
 
 
 def wrap(module: nn.Module, tokenizer: Any = None, family: Family | None = None) -> StandardizedTransformer:
-    """Bind a built module to its family's row."""
+    """Bind a built module to its family's row; without one, to a row that is guessed and proven (`nnatlas.guess`)."""
     if isinstance(getattr(module, "_orig_mod", None), nn.Module):
         raise InputError("this module is compiled: hooks inside are not looked at. Load the module itself")
-    *others, last = _rows(module) if family is None else [family]
+    rows = _rows(module) if family is None else [family]
+    if not rows:
+        from nnatlas.guess import guess  # proves by running the laws, which themselves need models
+
+        return guess(module, tokenizer)
+    *others, last = rows
     for row in others:
         with contextlib.suppress(RowDoesNotFit):
             return StandardizedTransformer(bind(module, row), tokenizer)
@@ -67,13 +72,13 @@ def _rows(module: nn.Module) -> list[Family]:
     """The rows that may describe a module, the likeliest first.
 
     A wrapper may be built around text models of several types, so its blocks are those of its text model's own row; how
-    it reads them out is the wrapper's.
+    it reads them out is the wrapper's.  None at all for a type that nnatlas does not know.
     """
     config = getattr(module, "config", None)
     kind = getattr(config, "model_type", None)
     if kind is None:
         raise InputError(f"{type(module).__name__} is not a transformers model: it has no config with a model_type")
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = config.get_text_config() if config is not None and hasattr(config, "get_text_config") else config
     outer, inner = families.find(kind), families.find(getattr(text, "model_type", kind))
     if outer is not None and inner is not None and outer is not inner:
         return [replace(inner, readout=outer.readout, passes=(*inner.passes, *outer.passes)), outer]
@@ -81,10 +86,7 @@ def _rows(module: nn.Module) -> list[Family]:
         return [found]
     if kind in EXCLUDED:
         raise UnsupportedFamily(f"model_type {kind!r} is not a decoder-only language model. It is {EXCLUDED[kind]}.")
-    raise UnsupportedFamily(
-        f"no row covers model_type {kind!r}. There are rows for: {', '.join(sorted(families.rows()))}. "
-        "To describe this one yourself, pass family=; docs/adding-a-family.md shows how"
-    )
+    return []
 
 
 def _from_name(source: str | Path, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
@@ -97,14 +99,14 @@ def _from_name(source: str | Path, task: str | None, options: dict[str, Any], to
 
 def _place(name: str) -> str:
     """The folder behind a name that nnatlas knows; anything else is for transformers to find."""
-    from nnatlas import pull
+    from nnatlas.pull import CHECKPOINTS, pull
 
     if name == BUNDLED:
         from nnatlas.apex import checkpoint_path, register
 
         register()
         return str(checkpoint_path())
-    return str(pull.pull(name)) if name in pull.CHECKPOINTS else name
+    return str(pull(name)) if name in CHECKPOINTS else name
 
 
 def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any]:
@@ -119,7 +121,7 @@ def _auto(task: str | None, config: Any) -> Any:
     """The auto class of a task; where none is asked for, the first that has a model for this config."""
     import transformers
 
-    classes = {
+    classes: dict[str, Any] = {
         "text-generation": transformers.AutoModelForCausalLM,
         "image-text-to-text": transformers.AutoModelForImageTextToText,
     }

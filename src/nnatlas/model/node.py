@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _INPUT = Value("input", "module", LAYOUTS["Own"], "the first tensor the module was called with")
 _OUTPUT = Value("output", "module", LAYOUTS["Own"], "what the module returned, as it is")
-_NATIVE = {"input": (INPUT, None, _INPUT), "output": (OUTPUT, WHOLE, _OUTPUT)}
+_NATIVE: dict[str, tuple[str, str | None, Value]] = {"input": (INPUT, None, _INPUT), "output": (OUTPUT, WHOLE, _OUTPUT)}
 _HOSTS_OF: dict[str, list[str]] = {}
 for _value in VALUES.values():
     _HOSTS_OF.setdefault(_value.name, []).append(_value.host)
@@ -186,8 +186,8 @@ def _reader(name: str, doc: str) -> property:
     return property(lambda node: node._read(name), doc=doc)
 
 
-for _name, (_, _, _value) in _NATIVE.items():
-    setattr(Node, _name, _reader(_name, _value.doc))
+for _side, _native in _NATIVE.items():
+    setattr(Node, _side, _reader(_side, _native[-1].doc))
 
 
 def _node_class(host: str) -> Any:

@@ -95,8 +95,8 @@ class Support(Mapping[str, "str | None"]):
 
 def support_of(model: BoundModel) -> Support:
     """Ask every host for every value of the vocabulary."""
-    rows = {key: _served(model, value) for key, value in VALUES.items()}
-    rows = {key: row for key, row in rows.items() if row is not None}
+    found = {key: _served(model, value) for key, value in VALUES.items()}
+    rows = {key: row for key, row in found.items() if row is not None}
     return Support(rows, f"{type(model.module).__name__} ({model.family.name}), {len(model.blocks)} blocks")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nnatlas import families, interior
 from nnatlas.bind.tree import BoundModel
@@ -198,7 +198,7 @@ class StandardizedTransformer(ModelNode):
         return tree_html(self)
 
 
-def _generate_keywords(module: nn.Module) -> tuple[str, ...]:
+def _generate_keywords(module: Any) -> tuple[str, ...]:
     """Keywords of `generate` and of its configuration."""
     config = getattr(module, "generation_config", None)
     named = inspect.signature(type(module).generate).parameters if hasattr(type(module), "generate") else {}
