@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from bench.harness import Row, ratio, shown, side_by_side
 from bench.models import SHAPES, bare, ids, ours
 
@@ -18,10 +20,11 @@ def bench_reads() -> Iterator[Row]:
 
 def _shape(shape: str, rounds: int) -> Iterator[Row]:
     module, model, prompt = bare(shape), ours(shape), ids(shape)
+    batch = {"input_ids": prompt, "attention_mask": torch.ones_like(prompt)}  # what a tokenizer gives, and what a run passes on
     middle = model.num_layers // 2
 
     def forward() -> None:
-        module(prompt)
+        module(**batch)
 
     def empty() -> None:
         with model.trace(prompt):
@@ -33,7 +36,7 @@ def _shape(shape: str, rounds: int) -> Iterator[Row]:
 
     def one_hook() -> None:
         handle = module.model.layers[middle].register_forward_hook(lambda _, __, output: None)
-        module(prompt)
+        module(**batch)
         handle.remove()
 
     def all_read() -> list:
@@ -43,7 +46,7 @@ def _shape(shape: str, rounds: int) -> Iterator[Row]:
     def all_hooks() -> list:
         found: list = []
         handles = [block.register_forward_hook(lambda _, __, output: found.append(output)) for block in module.model.layers]
-        module(prompt)
+        module(**batch)
         for handle in handles:
             handle.remove()
         return found
