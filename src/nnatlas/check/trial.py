@@ -47,12 +47,13 @@ class Trial:
         dtype = self.module.get_input_embeddings().weight.dtype
         self.tolerance = tolerance if tolerance is not None else TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
         self.pair = _random_pair(model) if inputs is None else _given_pair(model, inputs)
+        text = self.pair.shape[1]
         if (images := needed(self.module, model._prepare, self.pair)) is not None:
             self.model = StandardizedTransformer(self.owner, model.tokenizer)  # the one handed in stays as it is
             self.model.__dict__["_prepare"] = images
             self.pair = images.in_front(self.pair)
         self.single = self.pair[:1]
-        self.edited_at = self.pair.shape[1] * 2 // 3
+        self.edited_at = self.pair.shape[1] - text + text * 2 // 3
         self.blocks = [self.owner.blocks[at] for at in _chosen(self.owner, blocks)]
         self.firsts = {group[0] for group in _kinds(self.owner.blocks if blocks is None else self.blocks).values()}
 
@@ -85,7 +86,7 @@ class Trial:
     def _reading(self, host: Host, name: str) -> Reading | None:
         try:
             reading = Reading(host, host.values[name], host.point(name))
-            return reading if reading.bare else None
+            return reading if reading.bare else None  # also asks for what it is computed from
         except Unavailable:
             return None
         except (AtlasError, AttributeError, KeyError, TypeError, ValueError) as fault:

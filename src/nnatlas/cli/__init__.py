@@ -16,7 +16,7 @@ import typer
 
 from nnatlas.cli.failures import Commands
 
-COMMANDS = ("lens", "show", "support", "check", "pull", "find", "families", "version")
+COMMANDS = ("lens", "show", "support", "check", "pull", "find", "families", "draft", "version")
 GROUPS = ("apex",)
 """Modules here that bring an `app` of their own, mounted if they are there."""
 

@@ -1,0 +1,192 @@
+"""Which module plays which role, told by what the modules did in the probe, not by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from nnatlas.bind.sizes import width_in
+from nnatlas.guess import sums
+from nnatlas.guess.probe import Note, Probe, same
+
+
+@dataclass(slots=True)
+class Block:
+    """What was found in one block: roles as paths below it, and the sum it makes."""
+
+    path: str
+    roles: dict[str, str] = field(default_factory=dict)
+    total: sums.Sum | None = None
+    parallel: bool = False
+    heads: dict[str, str] = field(default_factory=dict)  # value -> cell, where heads are not split as Llama's are
+    written: dict[str, tuple[str, float]] = field(default_factory=dict)  # value -> role whose output it is, factor
+
+
+def stack(module: nn.Module, probe: Probe) -> str | None:
+    """The path of the list of blocks: each is given what the one before it returned; of several lists the heaviest."""
+    lists = [(path, part) for path, part in module.named_modules() if isinstance(part, nn.ModuleList) and len(part)]
+    chained = [(path, part) for path, part in lists if _is_chain(probe, path, len(part))]
+    weight = lambda item: sum(parameter.numel() for parameter in item[1].parameters())  # noqa: E731
+    return max(chained, key=weight)[0] if chained else None
+
+
+def _is_chain(probe: Probe, path: str, count: int) -> bool:
+    notes = [probe.notes.get(f"{path}.{at}") for at in range(count)]
+    if any(note is None or note.given is None or note.returned is None or note.given.ndim != 3 for note in notes):
+        return False
+    return all(same(later.given, earlier.returned) for earlier, later in zip(notes, notes[1:], strict=False))  # type: ignore[union-attr]
+
+
+def block(probe: Probe, path: str) -> Block:
+    """The roles inside one block."""
+    whole, inside = probe.notes[path], probe.under(path)
+    found = Block(path)
+    entering, leaving = whole.given, whole.returned
+    assert entering is not None and leaving is not None
+    attention = next((probe.notes[at] for at in probe.attentions if at.startswith(f"{path}.")), None)
+    found.total = sums.find(leaving - entering, inside)
+    last = found.total.parts[-1] if found.total else None
+    first = found.total.parts[0] if found.total and len(found.total.parts) > 1 else None
+    if attention is not None:
+        _attention(found, probe, attention, first, entering)
+    mlp = _worker(last, inside, attention) if last is not None and last is not attention else None
+    if mlp is not None and last is not None:
+        middle = _middle(found, entering)
+        _mlp(found, probe, mlp, last, middle, entering)
+    return found
+
+
+def _attention(found: Block, probe: Probe, attention: Note, writes: Note | None, entering: Tensor) -> None:
+    inside, inner = probe.under(found.path), probe.under(attention.path)
+    _name(found, "self_attn", attention)
+    _name(found, "attention_norm", _between(inside, entering, attention.given))
+    _name(found, "o_proj", _first(inner, lambda n: _projects(n) and same(n.returned, attention.returned)), attention)
+    _written(found, "attention_output", "self_attn", "attention_post_norm", attention, writes, 0)
+    queries, keys, values, _ = probe.attentions[attention.path]
+    for role, heads in (("q", queries), ("k", keys), ("v", values)):
+        linear = _first(inner, lambda n, heads=heads: _projects(n) and _makes(n.returned, heads))
+        normed = _first(inner, lambda n, heads=heads: not _projects(n) and _makes(n.returned, heads))
+        if role != "v" and normed is not None:
+            linear = linear or _first(inner, lambda n, before=normed.given: _projects(n) and _flat(n.returned, before))
+            _name(found, f"{role}_norm", normed, attention)
+            _split(found, role, normed, heads)
+        _name(found, f"{role}_proj", linear, attention)
+
+
+def _split(found: Block, role: str, normed: Note, heads: Tensor) -> None:
+    """How a norm on queries or keys has them: every head apart after positions, before them, or all in one axis."""
+    name, count = ("unrotated_queries", "num_heads") if role == "q" else ("unrotated_keys", "num_kv_heads")
+    assert normed.returned is not None
+    if normed.returned.ndim == 3:
+        found.heads[name] = f"{role}_norm > out : batch seq ({count} qk_head_dim)"
+    elif normed.returned.shape == heads.shape:
+        found.heads[name] = f"{role}_norm > out"
+
+
+def _mlp(found: Block, probe: Probe, mlp: Note, writes: Note, middle: Tensor | None, entering: Tensor) -> None:
+    inside, inner = probe.under(found.path), probe.under(mlp.path)
+    _name(found, "mlp", mlp)
+    norm = _between(inside, middle, mlp.given)
+    if norm is None and (norm := _between(inside, entering, mlp.given)) is not None:
+        found.parallel = True
+    found.parallel = found.parallel or same(mlp.given, entering)
+    _name(found, "mlp_norm", norm)
+    _written(found, "mlp_output", "mlp", "mlp_post_norm", mlp, writes, -1)
+    down = _first(inner, lambda n: _projects(n) and same(n.returned, mlp.returned))
+    _name(found, "down_proj", down, mlp)
+    neurons = down.given if down is not None else None
+    act = _first(inner, lambda n: _plain(n) and neurons is not None and n.returned is not None and n.returned.shape == neurons.shape)
+    _name(found, "act_fn", act, mlp)
+    wide = [n for n in inner if _projects(n) and neurons is not None and n.returned is not None and n.returned.shape == neurons.shape]
+    gate = next((n for n in wide if act is not None and same(n.returned, act.given)), None)
+    _name(found, "up_proj", next((n for n in wide if n is not gate), gate), mlp)
+    _name(found, "experts", _first(inner, lambda n: any(p.ndim == 3 for p in n.module.parameters(recurse=False))), mlp)
+    _name(found, "router", _first(inner, lambda n: n.chooses), mlp)
+
+
+def _written(found: Block, value: str, role: str, norm: str, worker: Note, writes: Note | None, at: int) -> None:
+    """What adds to the stream: the worker itself, or a norm on what it wrote."""
+    if writes is None or found.total is None:
+        return
+    if not same(writes.returned, worker.returned):
+        _name(found, norm, writes)
+        role = norm
+    found.written[value] = (role, found.total.factors[at])
+
+
+def _worker(writes: Note, inside: list[Note], attention: Note | None) -> Note | None:
+    """The module that computed what `writes` adds: itself if it has matrices, else the one whose output it norms."""
+    if _works(writes):
+        return writes
+    able = [n for n in inside if n is not attention and _works(n) and same(n.returned, writes.given)]
+    return min(able, key=lambda note: note.path.count("."), default=None)
+
+
+def _middle(found: Block, entering: Tensor) -> Tensor | None:
+    total = found.total
+    if total is None or len(total.parts) < 2:
+        return None
+    return entering + sum(part.returned * factor for part, factor in zip(total.parts[:-1], total.factors, strict=False))  # type: ignore[misc,operator]
+
+
+def _between(inside: Iterable[Note], before: Tensor | None, after: Tensor | None) -> Note | None:
+    """The norm that was given one tensor and returned another."""
+    return _first(inside, lambda n: same(n.given, before) and same(n.returned, after) and not _works(n))
+
+
+def _makes(returned: Tensor | None, heads: Tensor) -> bool:
+    """Whether an output is these heads `[batch, heads, seq, width]` at the first position, which no rotary turns."""
+    if returned is None or returned.numel() != heads.numel() or returned.shape[0] != len(heads):
+        return False
+    if returned.ndim == 3:
+        returned = returned.unflatten(-1, (heads.shape[1], -1))
+    turned = returned if returned.shape == heads.shape else returned.transpose(1, 2)
+    return same(turned[:, :, 0], heads[:, :, 0])
+
+
+def _flat(one: Tensor | None, other: Tensor | None) -> bool:
+    """Whether two outputs hold the same numbers, whatever their heads' axes."""
+    if one is None or other is None or one.ndim < 3 or one.shape[:2] != other.shape[:2]:
+        return False
+    return same(one.flatten(2), other.flatten(2))
+
+
+def _works(note: Note) -> bool:
+    """Whether a module has matrices of its own or below: a norm or an activation has none."""
+    return any(parameter.ndim > 1 for parameter in note.module.parameters())
+
+
+def _projects(note: Note) -> bool:
+    return width_in(note.module) is not None and not list(note.module.children())
+
+
+def _plain(note: Note) -> bool:
+    """An activation: no matrices, and its output differs from its input."""
+    return not _works(note) and not same(note.given, note.returned) and note.given is not None
+
+
+def _first(notes: Iterable[Note], wanted: Callable[[Note], bool]) -> Note | None:
+    return next((note for note in notes if wanted(note)), None)
+
+
+def _name(found: Block, role: str, note: Note | None, host: Note | None = None) -> None:
+    """Write a role down, as a path below its host."""
+    if note is not None:
+        start = host.path if host is not None else found.path
+        found.roles[role] = note.path[len(start) + 1 :] if note.path != start else "block"
+
+
+def head(probe: Probe, last: Note, head_path: str) -> tuple[str | None, Tensor | None]:
+    """The path of the final norm, and what it returned."""
+    head_note = probe.notes.get(head_path)
+    outside = [n for n in probe.notes.values() if n.began > last.ended and not _works(n)]
+    entering = head_note.given if head_note is not None else None
+    found = _first(outside, lambda n: same(n.given, last.returned))
+    if found is None:
+        return None, last.returned if same(entering, last.returned) else None
+    return found.path, found.returned
+
+
+__all__ = ["Block", "block", "head", "stack"]
