@@ -1,4 +1,4 @@
-"""The gate: every decoder-only type that the installed transformers can build has a row, so that a new release shows what it adds."""
+"""The gate: every decoder-only type of the installed transformers has a row, so that a new release shows what it adds."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def test_no_two_rows_cover_one_type() -> None:
 
 
 def test_an_excluded_type_is_refused_with_its_reason() -> None:
-    with pytest.raises(UnsupportedFamily, match="'bart'.*decoder half of an encoder-decoder"):
+    with pytest.raises(UnsupportedFamily, match=r"'bart'.*decoder half of an encoder-decoder"):
         wrap(tiny_model("bart"))

@@ -1,4 +1,4 @@
-"""AFMoE (Trinity): sandwich norms, gated heads, a rotary on the sliding blocks only, and experts chosen by sigmoid scores with a shared one."""
+"""AFMoE (Trinity): sandwich norms, gated heads, a rotary on sliding blocks only, and experts chosen by sigmoid scores."""
 
 from nnatlas.families._shapes import GATED_HEADS, SANDWICH
 

@@ -1,4 +1,4 @@
-"""Aria: a mixture of small experts with shared ones, whose router weighs only the chosen scores; behind an image tower, or alone."""
+"""Aria: a mixture of small experts with shared ones, whose router weighs only the chosen scores; with or without a tower."""
 
 from nnatlas.families._shapes import LLAMA
 

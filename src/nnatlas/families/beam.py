@@ -1,4 +1,4 @@
-"""Beam: sandwich norms, gated heads, and sums that weigh what is added by 1/√n and the stream by √((n-1)/n), n counting the sums so far."""
+"""Beam: sandwich norms, gated heads, and sums that weigh the stream by √((n-1)/n), n counting the sums so far."""
 
 from nnatlas.families._shapes import SANDWICH, SCALED_EXPERTS, absent
 

@@ -1,4 +1,4 @@
-"""CodeGen: attention and MLP in parallel on one LayerNorm, a rotary of neighbouring pairs on part of each head, and interleaved queries, values and keys."""
+"""CodeGen: attention and MLP in parallel on one LayerNorm, a partial rotary, and queries, values and keys interleaved."""
 
 from nnatlas.families._shapes import GPT2_STACK, PARALLEL_ONE_NORM, absent
 

@@ -1,4 +1,4 @@
-"""DeepSeek 2: keys and values expanded from one small latent, a rotary part of its own, and a mixture of experts with shared ones."""
+"""DeepSeek 2: keys and values expanded from one small latent, a rotary part of its own, and experts with shared ones."""
 
 from nnatlas.families._shapes import LLAMA
 

@@ -1,4 +1,4 @@
-"""K-EXAONE: query and key heads normed, rotary on the sliding blocks only, a mixture of experts with a shared one after one dense block."""
+"""K-EXAONE: query and key heads normed, a rotary on the sliding blocks only, and a mixture with a shared expert."""
 
 from nnatlas.families._shapes import HEADS_FIRST, LLAMA
 

@@ -1,4 +1,4 @@
-"""GPT-NeoX (Pythia): two norms, attention and MLP in parallel (in turn where the config says so), queries, keys and values fused per head."""
+"""GPT-NeoX (Pythia): two norms, attention and MLP in parallel or in turn, and queries, keys and values fused per head."""
 
 from nnatlas.families._shapes import LLAMA, PARALLEL, absent, kind
 

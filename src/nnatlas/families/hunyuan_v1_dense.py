@@ -1,4 +1,4 @@
-"""Hunyuan: Llama blocks that norm queries and keys after the rotary instead of before; one type adds a mixture of experts, one a tower."""
+"""Hunyuan: Llama blocks that norm queries and keys after the rotary instead of before."""
 
 from nnatlas.families._shapes import LLAMA
 

@@ -1,4 +1,4 @@
-"""JetMoE: the attention is a mixture too: each chosen expert has its own queries and output projection over shared keys and values."""
+"""JetMoE: the attention is a mixture too, each expert with its own queries and output projection over shared keys and values."""
 
 from nnatlas.families._shapes import AS_CALLED, LLAMA, absent, kind
 
@@ -24,7 +24,10 @@ FAMILY = LLAMA.but(
             routed_output="same as mlp_output",
         ),
     ),
+    breaks={"chain unrotated_keys": "the keys that enter attention are laid out once for each chosen expert"},
     notes={
         "attention_keys": "repeated for each chosen expert, whose queries follow each other",
-        "attention_values": "repeated for each chosen expert","routed_output": "with the bias that the mixture adds at its end"},
+        "attention_values": "repeated for each chosen expert",
+        "routed_output": "with the bias that the mixture adds at its end",
+    },
 )

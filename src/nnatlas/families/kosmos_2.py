@@ -18,5 +18,7 @@ FAMILY = LLAMA.but(
     down_proj="fc2",
     notes={"attention_premix": "the heads' outputs, normed across all heads at once"},
     breaks={
-        "chain mlp_neurons": "the neurons are normed before they are projected","chain attention_premix": "the heads' outputs are normed across all heads before they are projected"},
+        "chain mlp_neurons": "the neurons are normed before they are projected",
+        "chain attention_premix": "the heads' outputs are normed across all heads before they are projected",
+    },
 )

@@ -1,8 +1,9 @@
-"""Llama 4: full blocks without a rotary among chunked ones, heads normed after the rotary, and one expert per token beside a shared one."""
+"""Llama 4: full blocks without a rotary among chunked ones, heads normed after the rotary, and experts beside a shared one."""
 
 from nnatlas.families._shapes import LLAMA, absent, kind
 
 _SUMMED = "every expert runs on every token, and the sum over experts is added to the shared expert's output in place"
+_FIRST = "the first position of a chunk attends to itself alone, whatever its query"
 
 FAMILY = LLAMA.but(
     covers="llama4 llama4_text",
@@ -29,6 +30,10 @@ FAMILY = LLAMA.but(
         "unrotated_keys": "before any norm: here the norm comes after the rotary",
     },
     breaks={
+        "batch": "chunks are counted from the start of the padded row, in transformers itself",
+        "causal unrotated_queries": _FIRST,
+        "causal attention_queries": _FIRST,
+        "causal attention_scores": _FIRST,
         "chain unrotated_queries": "queries are normed after the rotary, or scaled by position where there is none",
         "chain unrotated_keys": "keys are normed after the rotary",
     },

@@ -1,4 +1,4 @@
-"""MiniMax M3: some blocks attend only to blocks of keys that an indexer picks; experts and MLPs with a clamped gate of their own."""
+"""MiniMax M3: some blocks attend only to blocks of keys that an indexer picks; experts and MLPs with a clamped gate."""
 
 from nnatlas.families._shapes import INDEXED, LLAMA, NO_INDEXER, SCALED_EXPERTS, absent
 

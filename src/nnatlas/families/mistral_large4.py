@@ -1,4 +1,4 @@
-"""Mistral Large 4: latent attention over picked keys; later blocks take over an earlier one's latent and choice, and some apply no rotary."""
+"""Mistral Large 4: latent attention over picked keys; later blocks take over an earlier one's latent and choice."""
 
 from nnatlas.families._shapes import INDEXED, LLAMA, absent
 

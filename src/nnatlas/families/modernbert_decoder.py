@@ -1,4 +1,4 @@
-"""ModernBERT as a decoder: LayerNorms without bias, fused gates, sliding and full attention in turn, and a dense layer with a norm before the head."""
+"""ModernBERT as a decoder: fused gates, sliding and full attention in turn, and a dense layer with a norm before the head."""
 
 from nnatlas.families._shapes import LLAMA
 

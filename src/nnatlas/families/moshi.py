@@ -1,4 +1,4 @@
-"""Moshi: the text model of a speech dialogue system; its projections are wrapped, and its MLP gates with half of one fused projection."""
+"""Moshi: the text model of a speech dialogue system; its projections are wrapped, its MLP gates with half of a fused one."""
 
 from nnatlas.families._shapes import LLAMA
 
@@ -8,4 +8,5 @@ FAMILY = LLAMA.but(
     v_proj="v_proj.linear",
     o_proj="o_proj.linear",
     down_proj="fc2",
+    breaks={"batch": "transformers' own cached generation differs from its uncached one here"},
 )

@@ -1,4 +1,4 @@
-"""Muse Glimmer: sandwich norms, gated heads, one norm for queries and keys alike, blocks without a rotary, and logits scaled, then capped."""
+"""Muse Glimmer: sandwich norms, gated heads, one norm for queries and keys, blocks without a rotary, capped logits."""
 
 from nnatlas.families._shapes import AS_CALLED, GATED_HEADS, SANDWICH, kind
 

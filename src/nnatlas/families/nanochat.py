@@ -1,4 +1,4 @@
-"""nanochat: norms without weights, one more on the embeddings, heads normed after the rotary, an MLP of a squared ReLU, and capped logits."""
+"""nanochat: norms without weights, one more on the embeddings, heads normed after the rotary, and capped logits."""
 
 from nnatlas.families._shapes import LLAMA
 

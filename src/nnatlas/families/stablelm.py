@@ -1,4 +1,4 @@
-"""StableLM: LayerNorms, a partial rotary, a norm for every query and key head in some sizes, and attention and MLP in parallel in others."""
+"""StableLM: LayerNorms, a partial rotary, in some sizes normed heads or attention and MLP in parallel."""
 
 from nnatlas.families._shapes import LLAMA, PARALLEL, absent, kind
 
