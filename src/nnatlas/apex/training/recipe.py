@@ -39,8 +39,8 @@ class Recipe:
     The rate rises over `warmup_steps`, stays, and falls over the last `decay_steps` (None: all after the warm-up) to
     `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  From the first
     to the second of `drill_steps` there are nothing but short copying drills, for the main head alone and at `drill_rate`
-    of the peak: an induction head forms there within some 300 steps, and stays.  The defaults are the bundled
-    checkpoint's.
+    of the peak: an induction head forms there within some 300 steps.  From `mixed_from` on half of every batch is
+    such drills, without which text would wash it out again.  The defaults are the bundled checkpoint's.
     """
 
     model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
@@ -49,13 +49,14 @@ class Recipe:
     drill_every: int = 8
     drill_steps: tuple[int, int] | None = (1900, 2350)
     drill_rate: float = 0.5
+    mixed_from: int | None = 2400
     batch_size: int = 8
     accumulate: int = 1
-    steps: int = 3000
+    steps: int = 3100
     learning_rate: float = 4e-3
     min_lr_ratio: float = 0.05
     warmup_steps: int = 100
-    decay_steps: int | None = 500
+    decay_steps: int | None = 700
     weight_decay: float = 0.1
     beta2: float = 0.95
     grad_clip: float = 1.0
@@ -75,6 +76,12 @@ class Recipe:
         """Whether optimiser step `step`, counted from 0, is one of nothing but drills."""
         first, end = self.drill_steps or (0, 0)
         return first <= step < end
+
+    def drill_share(self, step: int) -> float:
+        """The share of step `step`'s blocks that are turned into short drills."""
+        if self.is_drill(step):
+            return 1.0
+        return 0.5 if self.mixed_from is not None and step >= self.mixed_from else 0.0
 
     def save(self, folder: Path) -> None:
         """Write `recipe.json`."""

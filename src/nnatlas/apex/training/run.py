@@ -38,11 +38,14 @@ class RecipeTrainer(Trainer):
         self.recipe = recipe
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> torch.Tensor:
-        """In the recipe's drill steps the text of the batch is drilled instead of read."""
-        if self.recipe.is_drill(self.state.global_step):
-            drills = short_drills(inputs["input_ids"].cpu(), seed=self.recipe.seed + self.state.global_step)
-            num_items_in_batch = (drills["labels"][:, 1:] != -100).sum() * self.args.gradient_accumulation_steps
-            inputs = {**inputs, **drills, "return_spec_logits": False}
+        """Where the recipe drills, the first blocks of the batch are drilled instead of read."""
+        step, ids = self.state.global_step, inputs["input_ids"].cpu()
+        count = int(self.recipe.drill_share(step) * len(ids))
+        if count:
+            drills = short_drills(ids[:count], seed=self.recipe.seed + step)
+            mixed = {key: torch.cat((drills[key], inputs[key][count:].cpu())) for key in drills}
+            num_items_in_batch = (mixed["labels"][:, 1:] != -100).sum() * self.args.gradient_accumulation_steps
+            inputs = {**inputs, **mixed, "return_spec_logits": not self.recipe.is_drill(step)}
         return super().training_step(model, inputs, num_items_in_batch)
 
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
