@@ -6,8 +6,10 @@ import pytest
 from tests.tiny_models import IDS, tiny
 
 import nnatlas
+from nnatlas import families
+from nnatlas.tiny import tiny_model
 
-PROVEN = "lfm2 mamba2 minimax nemotron_h rwkv".split()
+PROVEN = "mamba2 minimax nemotron_h".split()
 
 
 @pytest.mark.parametrize("model_type", PROVEN)
@@ -69,3 +71,30 @@ def test_a_shared_transformer_is_read_at_the_depth_that_was_asked_for():
     assert not both[first].allclose(both[second])
     with model.trace(IDS):
         assert model.layers[4].self_attn.attention_queries.equal(both[second])
+
+
+@pytest.mark.parametrize(
+    "model_type, switch",
+    [
+        ("granitemoehybrid", {"num_local_experts": 0}),
+        ("nemotron_h", {"moe_latent_size": 32}),
+        ("lfm3", {"use_sandwich_norm": False, "use_attention_gate": False}),
+        ("rwkv", {"rescale_every": 2}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else ",".join(one),
+)
+def test_every_law_holds_with_a_config_switch(model_type, switch):
+    row = families.find(model_type)
+    assert row is not None
+    report = nnatlas.check(nnatlas.load(tiny_model(model_type, {**row.tiny, **switch})))
+    assert [str(failure) for failure in report.failures] == []
+
+
+@pytest.mark.parametrize("model_type, switch", [("mamba", {"use_bias": False}), ("lfm2", {"conv_bias": False})])
+def test_padding_stays_out_where_no_bias_fills_it(model_type, switch):
+    """The exception that these rows declare for padding is for checkpoints with such a bias alone."""
+    row = families.find(model_type)
+    assert row is not None
+    report = nnatlas.check(nnatlas.load(tiny_model(model_type, {**row.tiny, **switch})), laws="batch")
+    padded = [finding for finding in report.findings if finding.value.startswith("padding")]
+    assert {finding.status for finding in padded} == {"holds"}

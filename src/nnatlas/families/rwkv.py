@@ -40,6 +40,7 @@ FAMILY = LLAMA.but(
     | IN_PLACE
     | {
         "chain mlp.mlp_output": "the down projection's output is gated by a receptance of the MLP's own",
+        "clean numbers": "the model divides weights by rescale_every at its first call in evaluation mode",
         "chain block.layer_input": "the stream is halved between blocks, after every rescale_every of them",
     },
     passes="block.pre_ln",

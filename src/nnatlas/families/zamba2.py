@@ -1,7 +1,7 @@
 """Zamba 2: Mamba-2 mixers; in some blocks one of two shared transformers first adds to what the mixer reads, not to the stream."""
 
 from nnatlas.families._mixers import ASIDE, CARRIED, CLAMPED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
-from nnatlas.families._shapes import absent, kind
+from nnatlas.families._shapes import AS_CALLED, absent, kind
 
 _ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
 
@@ -13,7 +13,10 @@ FAMILY = SINGLE.but(
     attention_norm="input_layernorm",
     linear_attn={"path": "mamba", **MAMBA2},
     identity="layer_input + linear_attn.attention_output = layer_output",
+    unrotated_queries="same as attention_queries",
+    unrotated_keys="same as attention_keys",
     kinds=(
+        kind("rotated", "config.use_mem_rope", **AS_CALLED),
         kind(
             "hybrid",
             "has shared_transformer",
