@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn import functional as F
-
 from tests.families.seed_pages import (
     IDS,
     IMPLEMENTATIONS,
@@ -17,6 +15,7 @@ from tests.families.seed_pages import (
     split_heads,
     tiny,
 )
+from torch.nn import functional as F
 
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from tests.families.seed_pages import (
     IDS,
     IMPLEMENTATIONS,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
-from nnatlas.errors import Unavailable
 from tests.families.seed_pages import (
     IDS,
     IMPLEMENTATIONS,
@@ -17,6 +15,8 @@ from tests.families.seed_pages import (
     rotation,
     tiny,
 )
+
+from nnatlas.errors import Unavailable
 
 SLIDING, FULL = 1, 3  # three sliding blocks to one full, as in the 32B checkpoint
 

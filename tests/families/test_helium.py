@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from tests.families.seed_pages import (
     IDS,
     IMPLEMENTATIONS,
@@ -22,7 +21,10 @@ from tests.families.seed_pages import (
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS)
 def model(request):
-    heads = {"num_key_value_heads": 4, "head_dim": 16}  # as in the released checkpoint: as many key/value heads as heads
+    heads = {
+        "num_key_value_heads": 4,
+        "head_dim": 16,
+    }  # as in the released checkpoint: as many key/value heads as heads
     return tiny("helium", request.param, heads)
 
 

@@ -21,9 +21,9 @@ def test_every_law_holds(model_type, implementation):
     assert report.subject["attention"] == implementation
     assert [str(failure) for failure in report.failures] == []
     assert [law for law in SENTENCES if not report.laws[law]["holds"]] == []
-    served = [one for one in report.values.values() if not one.absent]
-    assert len(served) >= 30
-    assert [one for one in served if not (one.read and one.write and one.gradient)] == []
+    served = {key: one for key, one in report.values.items() if not one.absent}
+    assert {"block.layer_input", "self_attn.attention_scores", "mlp.mlp_output", "logits"} <= served.keys()
+    assert [key for key, one in served.items() if one.read != "holds" or not one.write or not one.gradient] == []
 
 
 @pytest.mark.parametrize("model_type", sorted(EAGER_ONLY))

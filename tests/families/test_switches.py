@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from tests.families.seed_pages import IDS, tiny
 
 import nnatlas
-from tests.families.seed_pages import IDS, tiny
 
 ALIBI = {"alibi": True}
 SWITCHES: list[tuple[str, dict[str, Any]]] = [
@@ -18,7 +18,10 @@ SWITCHES: list[tuple[str, dict[str, Any]]] = [
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
     ("falcon", {"new_decoder_architecture": False, "multi_query": False, "num_kv_heads": 4}),
     ("falcon", {"new_decoder_architecture": False, "parallel_attn": False}),
-    ("falcon", {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False, "num_kv_heads": 4, **ALIBI}),
+    (
+        "falcon",
+        {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False, "num_kv_heads": 4, **ALIBI},
+    ),
     ("falcon", ALIBI),
     ("opt", {"do_layer_norm_before": False}),
     ("opt", {"word_embed_proj_dim": 32}),
@@ -69,7 +72,14 @@ def test_a_post_norm_opt_says_why_it_has_no_normed_inputs():
 
 def test_a_bloom_that_adds_the_normed_stream_says_so():
     model = tiny("bloom", "eager", {"apply_residual_connection_post_layernorm": True})
-    names = ("attention_norm_output", "self_attn.attention_output", "layer_mid", "mlp_norm_output", "mlp.mlp_output", "layer_output")
+    names = (
+        "attention_norm_output",
+        "self_attn.attention_output",
+        "layer_mid",
+        "mlp_norm_output",
+        "mlp.mlp_output",
+        "layer_output",
+    )
     found = list(model.collect(IDS, [f"layers.1.{name}" for name in names]).values())
     normed, attention, middle, normed_middle, mlp, leaving = found
     torch.testing.assert_close(normed + attention, middle)
@@ -88,7 +98,10 @@ def test_phi_and_cohere_norm_their_heads_only_when_told_to():
 
 
 def test_gemma_without_caps_leaves_scores_and_logits_uncapped():
-    capped, free = (tiny("gemma2", "eager", caps) for caps in ({}, {"attn_logit_softcapping": None, "final_logit_softcapping": None}))
+    capped, free = (
+        tiny("gemma2", "eager", caps)
+        for caps in ({}, {"attn_logit_softcapping": None, "final_logit_softcapping": None})
+    )
     limit = capped.config.final_logit_softcapping
     raw, given = capped.collect(IDS, ["lm_head_output", "logits"]).values()
     torch.testing.assert_close(given, limit * torch.tanh(raw / limit))

@@ -60,7 +60,8 @@ def bare_points(point: Point | Computed) -> list[Point]:
     """A point itself, or those that a computed value needs."""
     if isinstance(point, Point):
         return [point]
-    return [bare for part in DERIVED[point.function].needs(point) for bare in bare_points(part)]
+    needs = DERIVED[point.function].needs(point) or [point.host.owner.start]  # of nothing: known once the call begins
+    return [bare for part in needs for bare in bare_points(part)]
 
 
 def _out_of_reach(point: Point) -> str | None:

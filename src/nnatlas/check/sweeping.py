@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import warnings
@@ -12,6 +13,7 @@ from typing import Any
 from nnatlas import families
 from nnatlas.check.shards import in_shards
 from nnatlas.check.swept import Sweep
+from nnatlas.traits.fingerprint import fingerprint
 
 Progress = Callable[[str, dict[str, Any]], None]
 
@@ -66,19 +68,25 @@ def check_type(model_type: str) -> dict[str, Any]:
 
 
 def _reports(model_type: str) -> dict[str, Any]:
-    """Under the default attention, then under eager where that is another one and the type has it."""
+    """Under the default attention, then under eager where that is another one and the type has it.
+
+    The last, the step-by-step one if there is any, also says what the model is made of.
+    """
     from nnatlas.check.checking import check
+    from nnatlas.check.structure import structure
     from nnatlas.model import load
 
-    default = check(load(f"tiny:{model_type}"))
+    model = load(f"tiny:{model_type}")
+    default = check(model)
     reports = {default.subject["attention"] or "own": default}
     if "eager" not in reports:
-        try:
+        with contextlib.suppress(ValueError):
             model = load(f"tiny:{model_type}", attn_implementation="eager")
-        except ValueError:
-            return {name: report.facts() for name, report in reports.items()}
-        reports["eager"] = check(model)
-    return {name: report.facts() for name, report in reports.items()}
+            reports["eager"] = check(model)
+    found = {name: report.facts() for name, report in reports.items()}
+    made_of = {"structure": structure(model), "row": fingerprint(model._owner.family)}
+    found[next(iter(found))] |= made_of
+    return found
 
 
 def read_sweep(path: str | Path) -> Sweep:
