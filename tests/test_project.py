@@ -30,7 +30,7 @@ CHAIN = [
     {"values", "layouts"},
     {"places"},
     {"families"},
-    {"bind", "kin"},
+    {"bind", "kin", "traits"},
     {"engine"},
     {"interior"},
     {"model"},
