@@ -265,9 +265,7 @@ def test_t2_out_of_order():
 def test_g1_generation():
     model = built("Llama")
     with model.generate(IDS, max_new_tokens=4, do_sample=False, eos_token_id=None) as run:
-        saved = []
-        for _ in run.steps():
-            saved.append(model.layers[1].layer_output)
+        saved = [model.layers[1].layer_output for _ in run.steps()]
         after = True
     assert after
     assert [step.shape[1] for step in saved] == [6, 1, 1, 1]

@@ -29,8 +29,7 @@ def no_collector():
 
 def plain_run(model):
     with model.trace(IDS):
-        x = model.layers[1].layer_output
-    return x
+        return model.layers[1].layer_output
 
 
 def edited(model):
@@ -107,9 +106,9 @@ RUNS = [
 def test_live_tensors_are_flat_after_the_second_run(run, model_type, no_collector):
     model, counts = tiny(model_type), []
     for _ in range(6):
-        result = run(model)
+        kept = run(model)  # a result lives as long as the reader holds it, here until the next one
         counts.append(live_tensors())
-    assert counts[2:] == [counts[1]] * 4
+    assert counts[2:] == [counts[1]] * 4, kept
 
 
 def resident():

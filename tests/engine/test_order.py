@@ -174,7 +174,7 @@ def in_order(model):
     for host in (part for block in model._owner.blocks for part in (block, *block.parts.values())):
         for name in host.values:
             if host.absence(name) is None:
-                points.append(host.point(name))
+                points += [host.point(name)]
     return [point for point in points if isinstance(point, Point)]
 
 
