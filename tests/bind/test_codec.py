@@ -51,3 +51,31 @@ def test_reading_through_a_function_leaves_the_very_numbers():
     assert torch.equal(rejoined, rates)
     (gradient,) = torch.autograd.grad(rejoined.sum(), [value])
     assert torch.allclose(gradient, 1 / value)
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["flattened", "apart"])
+def test_tokens_may_be_one_axis_or_two(apart):
+    """`(batch seq)` fits a tensor either way, and what else is split or narrowed stays where it is."""
+    codec = Codec(view_of("(batch seq) (channels | state_size) -> 1", "batch seq state_size"))
+    whole = torch.arange(2.0 * 4 * 5).reshape(2, 4, 5)
+    native = whole if apart else whole.reshape(8, 5)
+    assert torch.equal(codec.take(native, 2), whole[..., 3:])
+    written = codec.put(native, codec.take(native, 2) + 100, 2)
+    assert written.shape == native.shape
+    assert torch.equal(written.reshape(2, 4, 5)[..., 3:], whole[..., 3:] + 100)
+    assert torch.equal(written.reshape(2, 4, 5)[..., :3], whole[..., :3])
+
+
+@pytest.mark.parametrize(
+    "codec", [Codec(scales=((lambda: 0.3, False),)), Codec(through="sigmoid")], ids=["scaled", "sigmoid"]
+)
+def test_numbers_that_were_not_edited_stay_bit_for_bit(codec):
+    """Dividing a factor out again, or a logit, would move the last bit of every number."""
+    native = torch.randn(64, 33, generator=torch.Generator().manual_seed(0))
+    value = codec.take(native, 1).clone()
+    assert torch.equal(codec.put(native, value, 1), native)
+    value[5] = 0.25
+    written = codec.put(native, value, 1)
+    assert torch.equal(written[:5], native[:5])
+    assert torch.equal(written[6:], native[6:])
+    torch.testing.assert_close(codec.take(written, 1)[5], torch.full((33,), 0.25))
