@@ -50,11 +50,11 @@ class ScrambledBlock(LlamaDecoderLayer):
         return super().forward(hidden_states, **kwargs).flip(-1)
 
 
-def stranger(
-    block: type[nn.Module] | None = None, whole: type[ZzzForCausalLM] = ZzzForCausalLM
-) -> ZzzForCausalLM:
+def stranger(block: type[nn.Module] | None = None, whole: type[ZzzForCausalLM] = ZzzForCausalLM) -> ZzzForCausalLM:
     """A small model of type "zzz" with random weights, its blocks of another class if one is given."""
-    sizes = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
+    sizes = dict(
+        hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2
+    )
     config = ZzzConfig(vocab_size=320, max_position_embeddings=128, **sizes)
     config.part_weight = 0.6
     with torch.random.fork_rng(devices=[]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.guess.strangers import RenamedBlock, ScrambledBlock, TurnedZzz, stranger
 
 import nnatlas
 from nnatlas.bind import bind
@@ -11,8 +12,6 @@ from nnatlas.check import check
 from nnatlas.errors import UnsupportedFamily
 from nnatlas.families._shapes import LLAMA
 from nnatlas.guess import GuessedFamily, draft
-
-from tests.guess.strangers import RenamedBlock, ScrambledBlock, TurnedZzz, stranger
 
 torch.set_num_threads(1)
 IDS = torch.arange(40, 48)[None]
@@ -28,8 +27,11 @@ def test_a_copied_llama_binds_by_itself_and_passes() -> None:
     assert entering.shape == attention.shape == (1, 8, 64)
     torch.testing.assert_close(pattern.sum(-1), torch.ones(1, 4, 8))
     known = nnatlas.load(stranger(), family=LLAMA.but(name="known", covers="zzz"))
-    served = lambda one: {key for key, row in one.support().rows.items() if not row.nowhere}  # noqa: E731
     assert served(model) == served(known)
+
+
+def served(model: nnatlas.StandardizedTransformer) -> set[str]:
+    return {key for key, row in model.support().rows.items() if not row.nowhere}
 
 
 def test_renamed_parts_are_found_by_what_they_do() -> None:
@@ -43,7 +45,11 @@ def test_renamed_parts_are_found_by_what_they_do() -> None:
         "mlp_norm": "model.layers.0.before_thinker",
     }
     with model.trace(IDS):
-        parts = [model.layers[0].layer_input, model.layers[0].self_attn.attention_output, model.layers[0].mlp.mlp_output]
+        parts = [
+            model.layers[0].layer_input,
+            model.layers[0].self_attn.attention_output,
+            model.layers[0].mlp.mlp_output,
+        ]
         leaving = model.layers[0].layer_output
     torch.testing.assert_close(sum(parts[1:], parts[0]), leaving)  # only with the factor of 0.6 on both
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 Type = Annotated[
     str,
-    typer.Argument(metavar="TYPE", help="A model type of transformers (a small random model is built), a Hub id or a folder."),
+    typer.Argument(
+        metavar="TYPE", help="A model type of transformers (a small random model is built), a Hub id or a folder."
+    ),
 ]
 
 
@@ -41,11 +43,15 @@ def _module(name: str) -> nn.Module:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     from nnatlas import families, tiny
+    from nnatlas.errors import InputError
 
     if name in CONFIG_MAPPING_NAMES:
         known = families.find(name)
         return tiny.tiny_model(name, known.tiny if known else {})
-    return AutoModelForCausalLM.from_pretrained(name).eval()  # type: ignore[no-any-return]
+    try:
+        return AutoModelForCausalLM.from_pretrained(name).eval()
+    except (OSError, ValueError) as why:
+        raise InputError(f"{name!r} is no model type of this transformers, and cannot be loaded: {why}") from why
 
 
 def _broken(module: nn.Module, row: Draft) -> list[str]:
@@ -69,9 +75,10 @@ def text_of(row: Draft, broken: list[str]) -> str:
     ...
     """
     cells = [(name, cell) for name, cell in row.cells.items()]
-    imports = sorted({"LLAMA"} | ({"absent"} if "absent(" in _all(row) else set()) | ({"kind"} if row.kinds else set()))
+    shape = _shape()
+    imports = sorted({shape} | ({"absent"} if "absent(" in _all(row) else set()) | ({"kind"} if row.kinds else set()))
     lines = ['"""TODO: what is unusual in this family, in one sentence."""', ""]
-    lines += [f"from nnatlas.families._shapes import {', '.join(imports)}", "", "FAMILY = LLAMA.but("]
+    lines += [f"from nnatlas.families._shapes import {', '.join(imports)}", "", f"FAMILY = {shape}.but("]
     if row.name != row.covers:
         lines.append(f'    covers="{row.covers}",')
     lines += [f"    {name}={_cell(value)}," for name, value in (*cells, *row.other.items())]
@@ -79,6 +86,13 @@ def text_of(row: Draft, broken: list[str]) -> str:
     lines += [")"]
     lines += ["", "# Broken under this draft:", *(f"#   {one}" for one in broken)] if broken else []
     return "\n".join(lines)
+
+
+def _shape() -> str:
+    """What family files call the shape that drafts start from."""
+    from nnatlas.families._shapes import USUAL
+
+    return USUAL.name.upper()
 
 
 def _kinds(row: Draft) -> list[str]:
@@ -93,7 +107,9 @@ def _kinds(row: Draft) -> list[str]:
 
 
 def _all(row: Draft) -> str:
-    return "".join(_cell(cell) for cells in (row.cells, *(one.cells for one in row.kinds.values())) for cell in cells.values())
+    return "".join(
+        _cell(cell) for cells in (row.cells, *(one.cells for one in row.kinds.values())) for cell in cells.values()
+    )
 
 
 def _cell(value: Any) -> str:

@@ -282,6 +282,9 @@ NORMS_AFTER: dict[str, Any] = dict(
 )
 """Llama's two norms, moved by the config behind what they feed in Llama."""
 
+USUAL = LLAMA
+"""The shape that most rows start from, for code that compares with it."""
+
 SANDWICH = LLAMA.but(
     name="sandwich",
     mlp_norm="pre_feedforward_layernorm",

@@ -1,4 +1,4 @@
-"""One forward in which every module notes what it was given and what it returned, and attention calls what they were called with."""
+"""One forward in which every module notes what it was given and returned, and every attention call its arguments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Probe:
         return sorted(found, key=lambda note: note.ended)
 
 
-def probe(module: nn.Module) -> Probe:
+def probe(module: Any) -> Probe:
     """Run `module` once on random ids `[2, 7]` and write everything down; it is left as it was."""
     found, paths = Probe(), {id(part): path for path, part in module.named_modules()}
     clock = iter(range(1 << 40))
@@ -73,7 +73,7 @@ def same(one: Tensor | None, other: Tensor | None) -> bool:
     return bool((one.float() - other.float()).abs().max() <= CLOSE * other.float().abs().max())
 
 
-def _ids(module: nn.Module) -> Tensor:
+def _ids(module: Any) -> Tensor:
     entries = setting(module.config.get_text_config(), "vocab_size")
     draw = torch.Generator().manual_seed(0)
     ids = torch.randint(entries // 8, max(entries // 2, entries // 8 + 1), (ROWS, LENGTH), generator=draw)

@@ -15,7 +15,14 @@ from nnatlas.model import StandardizedTransformer
 from nnatlas.places import absent
 from nnatlas.values import VALUES
 
-CORE = ("block.layer_input", "block.layer_output", "self_attn.attention_output", "mlp.mlp_output", "logits", "input_ids")
+CORE = (
+    "block.layer_input",
+    "block.layer_output",
+    "self_attn.attention_output",
+    "mlp.mlp_output",
+    "logits",
+    "input_ids",
+)
 """Values without which there is no reading of the model."""
 OF_THE_MODEL = ("batch", "whole")
 """Laws that say something of the model, however it is read."""
@@ -56,7 +63,7 @@ def _leave_out(row: Draft, finding: Finding) -> None:
     else:
         row.cells[name] = absent(f"guessed, but not proven: the {finding.law} law does not hold ({finding.detail})")
     for kind in row.kinds.values():
-        kind.cells.pop(name, None)  # type: ignore[attr-defined]  a draft's own dict
+        kind.cells.pop(name, None)
 
 
 def _refuse(broken: Iterable[Finding], row: Draft) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -28,15 +29,18 @@ def stack(module: nn.Module, probe: Probe) -> str | None:
     """The path of the list of blocks: each is given what the one before it returned; of several lists the heaviest."""
     lists = [(path, part) for path, part in module.named_modules() if isinstance(part, nn.ModuleList) and len(part)]
     chained = [(path, part) for path, part in lists if _is_chain(probe, path, len(part))]
-    weight = lambda item: sum(parameter.numel() for parameter in item[1].parameters())  # noqa: E731
-    return max(chained, key=weight)[0] if chained else None
+    return max(chained, key=lambda item: _weight(item[1]))[0] if chained else None
+
+
+def _weight(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _is_chain(probe: Probe, path: str, count: int) -> bool:
-    notes = [probe.notes.get(f"{path}.{at}") for at in range(count)]
-    if any(note is None or note.given is None or note.returned is None or note.given.ndim != 3 for note in notes):
+    found = [note for at in range(count) if (note := probe.notes.get(f"{path}.{at}")) is not None]
+    if len(found) < count or any(note.given is None or note.given.ndim != 3 for note in found):
         return False
-    return all(same(later.given, earlier.returned) for earlier, later in zip(notes, notes[1:], strict=False))  # type: ignore[union-attr]
+    return all(same(later.given, earlier.returned) for earlier, later in pairwise(found))
 
 
 def block(probe: Probe, path: str) -> Block:
@@ -66,10 +70,11 @@ def _attention(found: Block, probe: Probe, attention: Note, writes: Note | None,
     _written(found, "attention_output", "self_attn", "attention_post_norm", attention, writes, 0)
     queries, keys, values, _ = probe.attentions[attention.path]
     for role, heads in (("q", queries), ("k", keys), ("v", values)):
-        linear = _first(inner, lambda n, heads=heads: _projects(n) and _makes(n.returned, heads))
-        normed = _first(inner, lambda n, heads=heads: not _projects(n) and _makes(n.returned, heads))
+        making = [note for note in inner if _makes(note.returned, heads)]
+        linear, normed = _first(making, _projects), _first(making, lambda note: not _projects(note))
         if role != "v" and normed is not None:
-            linear = linear or _first(inner, lambda n, before=normed.given: _projects(n) and _flat(n.returned, before))
+            before = [note for note in inner if _projects(note) and _flat(note.returned, normed.given)]
+            linear = linear or (before[0] if before else None)
             _name(found, f"{role}_norm", normed, attention)
             _split(found, role, normed, heads)
         _name(found, f"{role}_proj", linear, attention)
@@ -97,13 +102,17 @@ def _mlp(found: Block, probe: Probe, mlp: Note, writes: Note, middle: Tensor | N
     down = _first(inner, lambda n: _projects(n) and same(n.returned, mlp.returned))
     _name(found, "down_proj", down, mlp)
     neurons = down.given if down is not None else None
-    act = _first(inner, lambda n: _plain(n) and neurons is not None and n.returned is not None and n.returned.shape == neurons.shape)
+    act = _first(inner, lambda note: _plain(note) and _as_wide(note, neurons))
     _name(found, "act_fn", act, mlp)
-    wide = [n for n in inner if _projects(n) and neurons is not None and n.returned is not None and n.returned.shape == neurons.shape]
+    wide = [note for note in inner if _projects(note) and _as_wide(note, neurons)]
     gate = next((n for n in wide if act is not None and same(n.returned, act.given)), None)
     _name(found, "up_proj", next((n for n in wide if n is not gate), gate), mlp)
     _name(found, "experts", _first(inner, lambda n: any(p.ndim == 3 for p in n.module.parameters(recurse=False))), mlp)
     _name(found, "router", _first(inner, lambda n: n.chooses), mlp)
+
+
+def _as_wide(note: Note, neurons: Tensor | None) -> bool:
+    return neurons is not None and note.returned is not None and note.returned.shape == neurons.shape
 
 
 def _written(found: Block, value: str, role: str, norm: str, worker: Note, writes: Note | None, at: int) -> None:
@@ -128,7 +137,10 @@ def _middle(found: Block, entering: Tensor) -> Tensor | None:
     total = found.total
     if total is None or len(total.parts) < 2:
         return None
-    return entering + sum(part.returned * factor for part, factor in zip(total.parts[:-1], total.factors, strict=False))  # type: ignore[misc,operator]
+    middle = entering
+    for part, factor in list(zip(total.parts, total.factors, strict=True))[:-1]:
+        middle = middle + part.returned * factor if part.returned is not None else middle
+    return middle
 
 
 def _between(inside: Iterable[Note], before: Tensor | None, after: Tensor | None) -> Note | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nnatlas.bind.paths import lookup
 from nnatlas.errors import UnsupportedFamily
 from nnatlas.families._row import ROLES, Family, kind
-from nnatlas.families._shapes import LLAMA, PARALLEL, absent
+from nnatlas.families._shapes import PARALLEL, USUAL, absent
 from nnatlas.guess import roles, sums
 from nnatlas.guess.probe import Probe, probe, same
 from nnatlas.places import Absent
@@ -27,7 +27,7 @@ class Kind:
     """A block that is built otherwise than the first: what tells it apart, and its cells."""
 
     when: str
-    cells: Mapping[str, Any]
+    cells: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class Draft:
 
     def family(self) -> Family:
         made = tuple(kind(name, one.when, **one.cells) for name, one in self.kinds.items())
-        return LLAMA.but(name=self.name, covers=self.covers, kinds=made, **self.other, **self.cells)
+        return USUAL.but(name=self.name, covers=self.covers, kinds=made, **self.other, **self.cells)
 
 
-def draft(module: nn.Module) -> Draft:
+def draft(module: Any) -> Draft:
     """The row that a probe forward suggests; `UnsupportedFamily` where not even a stack of blocks is to be seen."""
     kind_of, seen = module.config.model_type, probe(module)
     path = roles.stack(module, seen)
@@ -70,7 +70,9 @@ def _known(found: Draft) -> list[Mapping[str, Any]]:
 
 def _different(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """The cells of one block that differ from the first one's; those that it lacks go back to Llama's."""
-    return {name: other.get(name, LLAMA.cells.get(name)) for name in {*first, *other} if first.get(name) != other.get(name)}
+    return {
+        name: other.get(name, USUAL.cells.get(name)) for name in {*first, *other} if first.get(name) != other.get(name)
+    }
 
 
 def _telling(module: nn.Module, first: str, other: str) -> str:
@@ -91,7 +93,7 @@ def _named(block: nn.Module) -> list[tuple[str, Any]]:
 # -- the ends of the model -----------------------------------------------------------------------------------------
 
 
-def _ends(found: Draft, module: nn.Module, seen: Probe, path: str) -> None:
+def _ends(found: Draft, module: Any, seen: Probe, path: str) -> None:
     """Base, blocks, embedding, final norm and head, and how logits are read out."""
     base = path.rpartition(".")[0]
     paths = {id(part): at for at, part in module.named_modules()}
@@ -99,15 +101,19 @@ def _ends(found: Draft, module: nn.Module, seen: Probe, path: str) -> None:
     last = seen.notes[f"{path}.{len(lookup(module, path)) - 1}"]
     norm, normed = roles.head(seen, last, head)
     named = {"layers": path, "embed_tokens": paths[id(module.get_input_embeddings())], "norm": norm, "lm_head": head}
-    if not isinstance(_default(module, "base"), str) or lookup(module, str(_default(module, "base"))) is not lookup(module, base):
+    if not isinstance(_default(module, "base"), str) or lookup(module, str(_default(module, "base"))) is not lookup(
+        module, base
+    ):
         found.cells["base"] = base
     for role, at in named.items():
-        cell = absent(NOT_SEEN) if not at else f"base.{at[len(base) + 1 :]}" if base and at.startswith(f"{base}.") else at
+        cell = (
+            absent(NOT_SEEN) if not at else f"base.{at[len(base) + 1 :]}" if base and at.startswith(f"{base}.") else at
+        )
         if cell != _default(module, role):
             found.cells[role] = cell
     readout = [*(["norm"] if norm else []), *_scaled(normed, _given(seen, head), module.config), "lm_head"]
     readout += _scaled(_returned(seen, head), seen.logits, module.config)
-    if (said := " | ".join(readout)) != LLAMA.readout:
+    if (said := " | ".join(readout)) != USUAL.readout:
         found.other["readout"] = said
 
 
@@ -135,12 +141,14 @@ def _scaled(before: Tensor | None, after: Tensor | None, config: Any) -> list[st
 # -- one block -----------------------------------------------------------------------------------------------------
 
 
-def _cells(found: Draft, module: nn.Module, block: roles.Block) -> dict[str, Any]:
+def _cells(found: Draft, module: Any, block: roles.Block) -> dict[str, Any]:
     """A block's cells where they are not what Llama's row says already."""
     host, cells = lookup(module, block.path), dict[str, Any]()
     for role in _OF_BLOCK:
         own = block.roles.get(role)
-        if role == "linear_attn" or (_part(role, block) is None and role not in ("self_attn", "mlp") and ROLES[role] != "block"):
+        if role == "linear_attn" or (
+            _part(role, block) is None and role not in ("self_attn", "mlp") and ROLES[role] != "block"
+        ):
             continue
         usual = _resolved(host, _part(role, block), role)
         if own != usual:
@@ -153,7 +161,7 @@ def _part(role: str, block: roles.Block) -> str | None:
     return "" if ROLES[role] == "block" else block.roles.get(ROLES[role])
 
 
-def _values(module: nn.Module, block: roles.Block) -> dict[str, Any]:
+def _values(module: Any, block: roles.Block) -> dict[str, Any]:
     """Where values sit, if not at the shape's place."""
     cells: dict[str, Any] = {}
     for value, usual in (("attention_output", "self_attn"), ("mlp_output", "mlp")):
@@ -172,20 +180,22 @@ def _values(module: nn.Module, block: roles.Block) -> dict[str, Any]:
 
 
 def _resolved(host: nn.Module, start: str | None, role: str) -> str | None:
-    """The path that Llama's row finds for a role here, or None where it finds none or says that there is none."""
+    """The path that Llama's row finds for a role here; None where it says that there is none, "" where it does not fit."""
     origin = lookup(host, start or "") if start not in (None, "block") else host
-    for alternative in _alternatives(LLAMA.cells[role]):
+    for alternative in _alternatives(USUAL.cells[role]):
         if isinstance(alternative, Absent):
             return None
         if isinstance(lookup(origin, alternative), nn.Module):
             return alternative
-    return None
+    return ""
 
 
 def _default(module: nn.Module, role: str) -> Any:
     """The alternative of Llama's cell that this model has."""
-    for alternative in _alternatives(LLAMA.cells[role]):
-        if isinstance(alternative, str) and (alternative.startswith("base.") or lookup(module, alternative) is not None):
+    for alternative in _alternatives(USUAL.cells[role]):
+        if isinstance(alternative, str) and (
+            alternative.startswith("base.") or lookup(module, alternative) is not None
+        ):
             return alternative
     return None
 

@@ -37,15 +37,15 @@ def _distinct(candidates: Iterable[Note], added: Tensor) -> list[Note]:
     """Candidates of the right shape; where several returned the same, the highest."""
     kept: list[Note] = []
     for note in sorted(candidates, key=lambda note: (note.path.count("."), -note.ended)):
-        if note.returned is not None and note.returned.shape == added.shape:
-            if not any(same(note.returned, other.returned) for other in kept):
-                kept.append(note)
+        fits = note.returned is not None and note.returned.shape == added.shape
+        if fits and not any(same(note.returned, other.returned) for other in kept):
+            kept.append(note)
     return kept
 
 
 def _solve(added: Tensor, parts: tuple[Note, ...]) -> tuple[float, ...] | None:
     """Factors with which the parts make the sum, or None if they do not."""
-    columns = torch.stack([part.returned.double().flatten() for part in parts], 1)  # type: ignore[union-attr]
+    columns = torch.stack([part.returned.double().flatten() for part in parts if part.returned is not None], 1)
     target = added.double().flatten()
     factors = torch.linalg.lstsq(columns, target[:, None]).solution[:, 0]
     if not same((columns @ factors).reshape(added.shape), added.double()):
