@@ -51,6 +51,9 @@ def test_a_wrapper_has_the_blocks_of_its_text_model_and_its_own_readout() -> Non
     model = wrap(tiny.tiny_model("llava_next", {"text_config": GRANITE}))
     assert model.family.name == "granite"
     assert model.family.readout == "norm | lm_head"
+    prefix = load("tiny:paligemma").family
+    assert prefix.name == "gemma"
+    assert "positions are counted from 1" in prefix.breaks["chain unrotated_keys"]
     with model.trace(IDS):
         block = model.layers[1]
         entering, added = block.layer_input, block.self_attn.attention_output

@@ -81,12 +81,23 @@ def _rows(module: nn.Module) -> list[Family]:
     text = config.get_text_config() if config is not None and hasattr(config, "get_text_config") else config
     outer, inner = families.find(kind), families.find(getattr(text, "model_type", kind))
     if outer is not None and inner is not None and outer is not inner:
-        return [replace(inner, readout=outer.readout, passes=(*inner.passes, *outer.passes)), outer]
+        return [_around(inner, outer), outer]
     if (found := outer or inner) is not None:
         return [found]
     if kind in EXCLUDED:
         raise UnsupportedFamily(f"model_type {kind!r} is not a decoder-only language model. It is {EXCLUDED[kind]}.")
     return []
+
+
+def _around(inner: Family, outer: Family) -> Family:
+    """A text model's row inside a wrapper: the wrapper's readout, and what either says of itself."""
+    return replace(
+        inner,
+        readout=outer.readout,
+        passes=(*inner.passes, *outer.passes),
+        notes={**inner.notes, **outer.notes},
+        breaks={**inner.breaks, **outer.breaks},
+    )
 
 
 def _from_name(source: str | Path, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
