@@ -41,7 +41,11 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# the page of all rows is full of modules' own names, most of which only sound like values
+SPEAKS_OF_VALUES = [page for page in PAGES if page.name != "families.md"]
+
+
+@pytest.mark.parametrize("page", SPEAKS_OF_VALUES, ids=lambda page: page.name)
 def test_values_named_in_code_exist(page: Path) -> None:
     """`attention_…`, `mlp_…`, `layer_…` words in a page are values of the vocabulary, or roles."""
     from nnatlas.families._row import ROLES

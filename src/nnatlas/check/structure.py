@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from nnatlas.bind.tree import Host
 from nnatlas.check.findings import apart
@@ -179,9 +180,10 @@ def _gated_mlp(trial: Trial, _: Trial) -> bool:
 
 def _matrices(host: Host) -> float:
     """How many matrices of the down projection's size an MLP is made of."""
-    down = host.roles["down_proj"]
-    whole = sum(weight.numel() for weight in host.module.parameters() if weight.ndim == 2)
-    return whole / down[0].weight.numel() if isinstance(down, tuple) else 0.0
+    role = host.roles["down_proj"]
+    weight = getattr(role[0], "weight", None) if isinstance(role, tuple) else None
+    whole = sum(one.numel() for one in host.module.parameters() if one.ndim == 2)
+    return whole / weight.numel() if isinstance(weight, Tensor) else 0.0
 
 
 def _borrowed_keys(trial: Trial, _: Trial) -> bool:
@@ -217,8 +219,10 @@ def _keeps_mean(trial: Trial, alike: Trial) -> bool:
 
 
 def _scales_embeddings(trial: Trial, _: Trial) -> bool:
-    """What enters the first block is the embedding times one number other than 1."""
-    stream, embedded = _first_stream(trial), _read(trial, "token_embeddings")[0][1]
+    """What enters the first block is the embedding's weight at each token times one number other than 1."""
+    last = slice(-LENGTH // 2, None)  # clear of ids that stand for an image
+    stream = _first_stream(trial)[:, last]
+    embedded = trial.module.get_input_embeddings().weight.detach()[trial.pair[:, last]]
     factor = (stream * embedded).sum() / embedded.square().sum()
     return abs(float(factor) - 1) > CLOSE and apart(stream, factor * embedded) <= CLOSE
 
@@ -233,8 +237,16 @@ def _caps_scores(trial: Trial, _: Trial) -> bool:
     return any(fields[name] and "cap" in name and ("attn" in name or "attention" in name) for name in fields)
 
 
-def _config_of(part: str) -> Callable[[Trial, Trial], bool]:
-    return lambda trial, _: getattr(trial.module.config, part, None) is not None
+def _reads_images(trial: Trial, _: Trial) -> bool:
+    config = trial.module.config
+    return (
+        getattr(config, "vision_config", None) is not None
+        or config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    )
+
+
+def _reads_audio(trial: Trial, _: Trial) -> bool:
+    return getattr(trial.module.config, "audio_config", None) is not None
 
 
 FACTS: Final[dict[str, Callable[[Trial, Trial], bool]]] = {
@@ -255,7 +267,7 @@ FACTS: Final[dict[str, Callable[[Trial, Trial], bool]]] = {
     "scales embeddings": _scales_embeddings,
     "ties embeddings": _ties,
     "caps scores": _caps_scores,
-    "reads images": _config_of("vision_config"),
-    "reads audio": _config_of("audio_config"),
+    "reads images": _reads_images,
+    "reads audio": _reads_audio,
 }
 """What is measured of every type, by the words in which it is kept."""

@@ -1,25 +1,44 @@
-"""`nnatlas check`: run the laws on a model."""
+"""`nnatlas check`: run the laws on a model, or with `--all` on every model type."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nnatlas.cli import models
 from nnatlas.cli.output import Json, console, print_json, progress
+from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
     from nnatlas.check import Report
 
 WIDE = 150
 
+Subject = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MODEL]...", help="A Hub id, a folder, smollm2, apex-1, tiny:TYPE; with --all, model types."
+    ),
+]
 Law = Annotated[list[str] | None, typer.Option("--law", metavar="NAME", help="Run only this law; may be repeated.")]
 Values = Annotated[bool, typer.Option("--values", help="Also list every value as it was measured.")]
+Every = Annotated[bool, typer.Option("--all", help="Check every model type (or those given) as a tiny random model.")]
+Stale = Annotated[
+    bool, typer.Option("--stale", help="With --all: only types whose row has changed since they were measured.")
+]
+Processes = Annotated[int, typer.Option(metavar="N", min=1, help="With --all: the processes that share the types.")]
+Seconds = Annotated[float, typer.Option(metavar="S", min=1, help="With --all: give a type up after so long.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="With --all: write the measurements here; --stale writes the package's own."),
+]
 
 
 def check(
-    model: models.Model,
+    model: Subject = None,
     law: Law = None,
     values: Values = False,
     json: Json = False,
@@ -28,21 +47,51 @@ def check(
     attn: models.Attention = None,
     revision: models.Revision = None,
     trust_remote_code: models.TrustRemoteCode = False,
+    every: Every = False,
+    stale: Stale = False,
+    processes: Processes = 2,
+    seconds: Seconds = 120.0,
+    results: Results = None,
 ) -> None:
     """Prove by running that a model obeys the laws.
 
     Every value is read, changed and held against its neighbours: that it is what its name says, that an edit of it
     reaches the logits, that looking changes nothing.  Ends with exit code 1 if a law is broken.
+
+    With --all every model type is built small and random and checked under its default attention and under eager, over
+    a few processes.  The measurements in --results FILE are those that the support matrix and the traits are made from.
     """
-    loaded = models.load(
-        model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
+    loading: dict[str, Any] = dict(
+        dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
     )
+    if every:
+        _refuse(False, law=law, values=values, **loading)
+        _all(model or [], stale, processes, seconds, results, json)
+    else:
+        _refuse(True, stale=stale, results=results)
+        _one(model or [], law, values, json, loading)
+
+
+def _refuse(needs_all: bool, **given: Any) -> None:
+    """No option is passed over in silence."""
+    for name in (name for name, value in given.items() if value):
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(
+            f"{option} goes with --all" if needs_all else f"--all takes no {option}: it runs every law on tiny models"
+        )
+
+
+def _one(names: list[str], law: list[str] | None, values: bool, json: bool, loading: dict[str, Any]) -> None:
+    """One model, in full."""
+    if len(names) != 1:
+        raise InputError(f"check takes one MODEL, got {len(names)}; for many types: nnatlas check --all TYPE TYPE")
+    loaded = models.load(names[0], **loading)
     with progress("running the laws"):
         from nnatlas.check import check as run
 
         report = run(loaded, laws=law)
     if json:
-        print_json({"name": model, **report.as_dict()})
+        print_json({"name": names[0], **report.as_dict()})
     else:
         _print(report, values)
     if not report.passed:
@@ -55,3 +104,22 @@ def _print(report: Report, values: bool) -> None:
     laws, measured, *broken = report.tables()
     for shown in [laws, *([measured] if values else []), *broken]:
         out.print(shown)
+
+
+def _all(types: list[str], stale: bool, processes: int, seconds: float, results: Path | None, json: bool) -> None:
+    """Many types, and what was found of each."""
+    from nnatlas.cli import check_all
+    from nnatlas.traits.measured import KEPT, Kept, to_text
+
+    wanted = check_all.chosen(types, stale, results)
+    into = results or (KEPT if stale else None)
+    started = time.perf_counter()
+    found = check_all.check_all(wanted, processes, seconds, into) if wanted else Kept({}, {})
+    if json:
+        print(to_text(found), end="")
+    elif wanted:
+        check_all.show(found, time.perf_counter() - started)
+    else:
+        console().print("nothing is stale: every row was measured as it is")
+    if check_all.broken(found):
+        raise typer.Exit(1)

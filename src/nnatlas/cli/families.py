@@ -1,4 +1,4 @@
-"""`nnatlas families`: the rows side by side, each by what sets it apart from its shape."""
+"""`nnatlas families`: the rows side by side, each by what sets it apart from its shape, searched by traits."""
 
 from __future__ import annotations
 
@@ -11,42 +11,95 @@ from nnatlas.cli.output import Json, console, print_json
 from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from nnatlas.families._row import Family
 
 Type = Annotated[list[str] | None, typer.Argument(metavar="[TYPE]...", help="Only the families of these model types.")]
+With = Annotated[
+    str, typer.Option("--with", metavar="TRAITS", help="Only types with all of these traits, such as moe,parallel.")
+]
+Without = Annotated[str, typer.Option(metavar="TRAITS", help="Only types with none of these traits, such as rotary.")]
+Traits = Annotated[bool, typer.Option("--traits", help="List the traits, what each means, and how many types have it.")]
 
 
-def families(types: Type = None, json: Json = False) -> None:
+def families(
+    types: Type = None, has: With = "", without: Without = "", traits: Traits = False, json: Json = False
+) -> None:
     """List the model families that have a row of facts.
 
-    A family is known by the model_type of its config; one row may cover several types.  With TYPEs, those alone, and
-    the cells in which each differs from the shape it starts from.
+    A family is known by the model_type of its config; one row may cover several types.  With TYPEs, those alone, with
+    their traits and the cells in which each differs from the shape it starts from.  Traits are read off the rows and
+    the measurements of `nnatlas check --all`.
     """
-    chosen = _chosen(types or [])
-    if json:
-        print_json([_data(family) for family in chosen])
+    if traits:
+        _list_traits(json)
         return
-    from rich.table import Table
-    from rich.text import Text
+    chosen = _chosen(types or [], _words(has), _words(without))
+    if json:
+        print_json([_data(family, names) for family, names in chosen])
+        return
+    console().print(_table(chosen, in_full=bool(types), with_traits=bool(types or has or without)))
 
-    heads = ("model_type", "shape", *(["differs in"] if types else []), "what is unusual")
-    made = Table(*heads, box=None, pad_edge=False, header_style="bold", expand=True)
-    for one in chosen:
-        differs = [", ".join(sorted(_differs(one))) or "nothing"] if types else []
-        made.add_row(*map(Text, [", ".join(one.covers), one.shape, *differs, one.summary]))
+
+def _words(given: str) -> list[str]:
+    """`moe, no rotary` as its words."""
+    return [word.strip() for word in given.split(",") if word.strip()]
+
+
+def _list_traits(json: bool) -> None:
+    from nnatlas.traits import TRAITS, having
+
+    rows = [(one.key, one.name, one.meaning, len(having([one.key]))) for one in TRAITS.values()]
+    if json:
+        print_json([dict(zip(("key", "name", "meaning", "types"), row, strict=True)) for row in rows])
+        return
+    made = _empty("trait", "name", "what it says", "types")
+    for row in rows:
+        made.add_row(*map(str, row))
     console().print(made)
 
 
-def _chosen(types: list[str]) -> list[Family]:
+def _empty(*heads: str) -> Table:
+    from rich.table import Table
+
+    return Table(*heads, box=None, pad_edge=False, header_style="bold", expand=True)
+
+
+def _table(chosen: list[tuple[Family, list[str]]], in_full: bool, with_traits: bool) -> Table:
+    from rich.text import Text
+
+    from nnatlas.traits import traits_of
+
+    heads = (
+        "model_type",
+        "shape",
+        *(["differs in"] if in_full else []),
+        *(["traits"] if with_traits else []),
+        "what is unusual",
+    )
+    made = _empty(*heads)
+    for one, names in chosen:
+        differs = [", ".join(sorted(_differs(one))) or "nothing"] if in_full else []
+        shown = [", ".join(traits_of(names[0])) or "not measured yet"] if with_traits else []
+        made.add_row(*map(Text, [", ".join(names), one.shape, *differs, *shown, one.summary]))
+    return made
+
+
+def _chosen(types: list[str], wanted: list[str], unwanted: list[str]) -> list[tuple[Family, list[str]]]:
+    """Each family asked for, with those of its types that are."""
     from nnatlas import families as facts
+    from nnatlas.traits import having
 
     known = facts.rows()
     for name in types:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             raise InputError(f"no family covers model_type {name!r}{'; near: ' + ', '.join(near) if near else ''}")
-    found = [known[name] for name in types] if types else sorted(known.values(), key=lambda family: family.covers)
-    return list({family.name: family for family in found}.values())
+    meeting = set(having(wanted, unwanted)) if wanted or unwanted else set(known)
+    rows = [known[name] for name in types] if types else sorted(known.values(), key=lambda family: family.covers)
+    found = {one.name: (one, [name for name in one.covers if name in meeting]) for one in rows}
+    return [(family, names) for family, names in found.values() if names]
 
 
 def _differs(family: Family) -> set[str]:
@@ -63,8 +116,10 @@ def _own_kinds(family: Family) -> list[str]:
     return [kind.name for kind in family.kinds if kind not in inherited]
 
 
-def _data(family: Family) -> dict[str, Any]:
+def _data(family: Family, names: list[str]) -> dict[str, Any]:
+    from nnatlas.traits import traits_of
+
     return {
-        "name": family.name, "covers": list(family.covers), "shape": family.shape, "changed": sorted(family.changed),
-        "kinds": _own_kinds(family), "summary": family.summary,
+        "name": family.name, "covers": names, "shape": family.shape, "changed": sorted(family.changed),
+        "kinds": _own_kinds(family), "traits": {name: traits_of(name) for name in names}, "summary": family.summary,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from nnatlas import families
 from nnatlas.errors import InputError
+from nnatlas.families._row import Family
 from nnatlas.places import Absent
 from nnatlas.traits.fingerprint import fingerprint
 from nnatlas.values import VALUES
@@ -64,6 +65,13 @@ class Measurement:
         return not self.error and all(self.serves(key) or self.absent.get(key) for key in keys)
 
 
+def measurable() -> dict[str, Family]:
+    """Rows by the types that can be built alone: `x_text_model` exists only inside x, and is measured there."""
+    known = families.rows()
+    within = {name for name in known if name.endswith("_text_model") and name.removesuffix("_text_model") in known}
+    return {name: row for name, row in sorted(known.items()) if name not in within}
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Measurements by type, and the versions that they were taken with."""
@@ -73,14 +81,14 @@ class Kept:
 
     def stale(self) -> list[str]:
         """Types whose row has changed since, or that were never measured."""
-        return [name for name, row in sorted(families.rows().items()) if self._row(name) != fingerprint(row)]
+        return [name for name, row in measurable().items() if self._row(name) != fingerprint(row)]
 
     def _row(self, name: str) -> str:
         return self.types[name].row if name in self.types else ""
 
     def with_new(self, newer: Kept) -> Kept:
         """These with the newer ones in their place, without types that no row covers any more."""
-        joined = {name: one for name, one in {**self.types, **newer.types}.items() if name in families.rows()}
+        joined = {name: one for name, one in {**self.types, **newer.types}.items() if name in measurable()}
         return Kept({**self.versions, **newer.versions}, dict(sorted(joined.items())))
 
 

@@ -64,7 +64,7 @@ def _readout(*words: str) -> Shows:
     return lambda family, _: isinstance(family.readout, str) and bool(set(words) & set(family.readout.split()))
 
 
-def _sums_normed(family: Family, _: Measurement) -> bool:
+def _no_plain_sum(family: Family, _: Measurement) -> bool:
     return isinstance(family.identity, Absent)
 
 
@@ -78,6 +78,10 @@ def _scaled_branches(family: Family, found: Measurement) -> bool:
 
 def _further_branches(family: Family, _: Measurement) -> bool:
     return isinstance(family.identity, str) and family.identity.partition(" = ")[0].count(" + ") > 2
+
+
+def _streams(_: Family, found: Measurement) -> bool:
+    return "streams" in found.sizes
 
 
 _ATTENTION, _MIXER, _EXPERTS = _role("self_attn"), _role("linear_attn"), _role("experts", "router")
@@ -109,20 +113,23 @@ _TABLE: Final = (
     ("no-rotary", "no rotary", "there is attention, and nothing rotates", _all(_ATTENTION, _not(_fact("rotates")))),
     ("partial-rotary", "partial rotary", "only some dimensions are rotated", _fact("rotates some dimensions")),
     ("nope-blocks", "blocks without rotary", "some attention blocks rotate, others do not", _fact("rotates some blocks")),
-    ("positions", "added positions", "position vectors are added to the token embeddings", _fact("adds positions")),
+    ("positions", "added positions", "position vectors are added to the token embeddings",
+     _all(_fact("adds positions"), _not(_fact("rotates")))),
     ("score-bias", "position bias on scores", "scores carry a bias by distance, as in ALiBi", _fact("biases scores by position")),
     # norms and the stream
     ("pre-norms", "pre-norms", "norms stand before the sublayers only", _all(_BEFORE, _not(_AFTER))),
     ("post-norms", "post-norms", "norms stand on what the sublayers write only", _all(_AFTER, _not(_BEFORE))),
     ("sandwich-norms", "sandwich norms", "norms stand before and after the sublayers", _all(_BEFORE, _AFTER)),
-    ("normed-sums", "norms on the stream", "the sum itself is normed, or does not add up for another reason", _sums_normed),
+    ("normed-sums", "norms on the stream", "every sum of the stream is normed, as in the first transformers",
+     _all(_no_plain_sum, _not(_BEFORE), _not(_AFTER), _not(_streams))),
+    ("no-plain-sum", "stream that is no plain sum", "a block's output is not its input plus what its parts add", _no_plain_sum),
     ("rmsnorm", "RMS norms", "norms keep the mean", _fact("norms keep the mean")),
     ("layernorm", "layer norms", "norms subtract the mean", _fact("norms centre")),
     ("parallel", "parallel block", "the MLP does not read what the attention of its block wrote", _fact("parallel")),
     ("scaled-branches", "scaled branches", "what a sublayer adds is multiplied by a number", _scaled_branches),
     ("branches", "further branches", "more than one attention and one MLP add to the stream", _further_branches),
     ("streams", "parallel residual streams", "the residual stream has several copies side by side",
-     lambda _, found: "streams" in found.sizes),
+     _streams),
     ("looped", "looped", "the stack runs more than once in a forward", lambda family, _: family.looped),
     ("mixed-blocks", "mixed blocks", "blocks are of more than one kind", lambda _, found: len(found.kinds) > 1),
     # MLP
