@@ -32,12 +32,16 @@ def rows(names: list[str]) -> Iterator[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    budget = "" if row.budget is None else f"{'>=' if row.at_least else '<='} {row.budget:g}{'' if row.kept else '  BROKEN'}"
+    budget = (
+        "" if row.budget is None else f"{'>=' if row.at_least else '<='} {row.budget:g}{'' if row.kept else '  BROKEN'}"
+    )
     return row.work, row.ours, row.other, f"{row.ratio:.3f}", budget, row.note
 
 
 def machine() -> str:
-    model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.processor())
+    model = next(
+        (line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.processor()
+    )
     return (
         f"{model}, {torch.get_num_threads()} threads, Python {platform.python_version()}, torch {torch.__version__}, "
         f"transformers {transformers.__version__}"
@@ -50,7 +54,8 @@ def _cpuinfo() -> list[str]:
 
 
 def page(found: list[Row]) -> str:
-    lines = ["# Benchmarks", "", "Written by `make bench ARGS=--write`; each ratio is the median over interleaved rounds of one run.", ""]
+    how = "Written by `make bench ARGS=--write`; each ratio is the median over interleaved rounds of one run."
+    lines = ["# Benchmarks", "", how, ""]
     lines += [f"Machine: {machine()}.", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(cells(row)) + " |" for row in found]
     return "\n".join(lines) + "\n"

@@ -21,7 +21,8 @@ def bench_load() -> Iterator[Row]:
     seconds = [timed(lambda: nnatlas.load(module)) for _ in range(15)]
     before = {id(parameter) for parameter in module.parameters()}
     copied = sum(id(parameter) not in before for parameter in nnatlas.load(module)._module.parameters())
-    yield Row("load of a 30-layer module in memory", shown(seconds), "-", min(seconds) * 1e3, 100.0, f"ms; parameters copied: {copied}")
+    note = f"ms; parameters copied: {copied}"
+    yield Row("load of a 30-layer module in memory", shown(seconds), "-", min(seconds) * 1e3, 100.0, note)
 
 
 def bench_import() -> Iterator[Row]:
@@ -33,7 +34,9 @@ def bench_import() -> Iterator[Row]:
     seconds = start("import nnatlas, sys; assert 'torch' not in sys.modules") - start("pass")
     yield Row("import nnatlas", f"{seconds * 1e3:.0f} ms", "-", max(seconds, 0.0), 0.1, "s; torch not imported")
     whole = start("from nnatlas import families; families.rows()") - start("pass")
-    yield Row("import of every family row", f"{whole * 1e3:.0f} ms", "-", max(whole, 0.0), 0.05, "s; torch not imported")
+    yield Row(
+        "import of every family row", f"{whole * 1e3:.0f} ms", "-", max(whole, 0.0), 0.05, "s; torch not imported"
+    )
 
 
 def bench_memory() -> Iterator[Row]:

@@ -12,10 +12,20 @@ import nnatlas
 
 SHAPES = {
     "12-layer toy": dict(
-        num_hidden_layers=12, hidden_size=256, num_attention_heads=8, num_key_value_heads=4, intermediate_size=768, vocab_size=2048
+        num_hidden_layers=12,
+        hidden_size=256,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        intermediate_size=768,
+        vocab_size=2048,
     ),
     "135M": dict(
-        num_hidden_layers=30, hidden_size=576, num_attention_heads=9, num_key_value_heads=3, intermediate_size=1536, vocab_size=49152
+        num_hidden_layers=30,
+        hidden_size=576,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        intermediate_size=1536,
+        vocab_size=49152,
     ),
 }
 """Shape name -> Llama config fields; "135M" is SmolLM2-135M's own shape (random weights: no download is needed)."""

@@ -20,7 +20,10 @@ def bench_reads() -> Iterator[Row]:
 
 def _shape(shape: str, rounds: int) -> Iterator[Row]:
     module, model, prompt = bare(shape), ours(shape), ids(shape)
-    batch = {"input_ids": prompt, "attention_mask": torch.ones_like(prompt)}  # what a tokenizer gives, and what a run passes on
+    batch = {
+        "input_ids": prompt,
+        "attention_mask": torch.ones_like(prompt),
+    }  # what a tokenizer gives, and what a run passes on
     middle = model.num_layers // 2
 
     def forward() -> None:
@@ -32,7 +35,7 @@ def _shape(shape: str, rounds: int) -> Iterator[Row]:
 
     def one_read() -> None:
         with model.trace(prompt):
-            model.layers[middle].layer_output
+            assert model.layers[middle].layer_output is not None
 
     def one_hook() -> None:
         handle = module.model.layers[middle].register_forward_hook(lambda _, __, output: None)
@@ -45,7 +48,9 @@ def _shape(shape: str, rounds: int) -> Iterator[Row]:
 
     def all_hooks() -> list:
         found: list = []
-        handles = [block.register_forward_hook(lambda _, __, output: found.append(output)) for block in module.model.layers]
+        handles = [
+            block.register_forward_hook(lambda _, __, output: found.append(output)) for block in module.model.layers
+        ]
         module(**batch)
         for handle in handles:
             handle.remove()
@@ -53,16 +58,23 @@ def _shape(shape: str, rounds: int) -> Iterator[Row]:
 
     def pattern() -> None:
         with model.trace(prompt):
-            model.layers[middle].self_attn.attention_probabilities
+            assert model.layers[middle].self_attn.attention_probabilities is not None
 
     ways = (forward, empty, one_read, one_hook, all_read, all_hooks, pattern)
     seconds = dict(zip((way.__name__ for way in ways), side_by_side(*ways, rounds=rounds), strict=True))
 
     def row(work: str, mine: str, other: str, budget: float, note: str) -> Row:
-        return Row(f"{work}, {shape}", shown(seconds[mine]), shown(seconds[other]), ratio(seconds[mine], seconds[other]), budget, note)
+        found = ratio(seconds[mine], seconds[other])
+        return Row(f"{work}, {shape}", shown(seconds[mine]), shown(seconds[other]), found, budget, note)
 
     hooked = f"one bare hook: {ratio(seconds['one_hook'], seconds['forward']):.3f}x"
     yield row("an opened and closed run", "empty", "forward", 1.01, "against the bare forward")
     yield row("one read", "one_read", "forward", BUDGETS["one read"][shape], f"against the bare forward; {hooked}")
-    yield row("every layer's output", "all_read", "all_hooks", BUDGETS["all layers"][shape], "against bare hooks doing the same")
+    yield row(
+        "every layer's output",
+        "all_read",
+        "all_hooks",
+        BUDGETS["all layers"][shape],
+        "against bare hooks doing the same",
+    )
     yield row("one block's pattern on an sdpa load", "pattern", "forward", 1.05, "against the bare sdpa forward")

@@ -28,7 +28,7 @@ def test_python_blocks_run(page: Path, smollm2_folder: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem}
     with contextlib.redirect_stdout(io.StringIO()):
         for line, code in blocks(page):
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)  # noqa: S102  the page is the test
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)  # the page is the test
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -51,6 +51,8 @@ def test_values_named_in_code_exist(page: Path) -> None:
     from nnatlas.families._row import ROLES
     from nnatlas.values import VALUES
 
-    known = {value.name for value in VALUES.values()} | set(ROLES) | {"attention_mask", "attn_implementation", "attention_layernorm"}
+    known = {value.name for value in VALUES.values()} | set(ROLES) | {"attention_mask", "attention_layernorm"}
     words = set(re.findall(r"\b(?:attention|mlp|layer)_[a-z_]+\b", page.read_text(encoding="utf-8")))
-    assert {word for word in words if word not in known and not word.startswith(("layer_types", "attention_type"))} == set()
+    assert {
+        word for word in words if word not in known and not word.startswith(("layer_types", "attention_type"))
+    } == set()

@@ -30,7 +30,7 @@ class Keywords:
 
     def __init__(self, model: str, call: set[str], tokenizer: Any) -> None:
         self.model, self.call = model, (call | _ANY_FORWARD) - _NEVER
-        self.tokenizer = _parameters(getattr(type(tokenizer), "__call__", None)) - _NEVER
+        self.tokenizer = _parameters(getattr(type(tokenizer), "__call__", None)) - _NEVER  # noqa: B004  its signature is wanted
         self.template = _parameters(getattr(type(tokenizer), "apply_chat_template", None)) - _NEVER - _OURS
         self.template -= self.tokenizer
 
