@@ -39,8 +39,9 @@ class Apex1LatentAttention(nn.Module):
         self.config, self.layer_idx = config, layer_idx
         self.num_heads, self.num_kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim, self.rope_dim = config.head_dim, config.qk_rope_head_dim
+        self.qk_head_dim = self.head_dim + self.rope_dim
         self.num_key_value_groups = self.num_heads // self.num_kv_heads
-        self.scaling = attention_factor(config) ** 2 * (self.head_dim + self.rope_dim) ** -0.5
+        self.scaling = attention_factor(config) ** 2 * self.qk_head_dim**-0.5
         hidden, latent, query_latent = config.hidden_size, config.kv_lora_rank, config.q_lora_rank
         self.W_DKV = nn.Linear(hidden, latent, bias=False)
         self.W_UK = nn.Linear(latent, self.num_kv_heads * self.head_dim, bias=False)

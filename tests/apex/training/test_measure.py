@@ -70,9 +70,9 @@ def test_the_bundled_checkpoint_is_what_its_card_says(bundled):
     assert next(model.parameters()).dtype == torch.float32
     scores = measure.induction_scores(model, batch=16)
     block, head = numbers["induction_block"], numbers["induction_head"]
-    assert divmod(int(scores.argmax()), scores.shape[1]) == (block, head)
     assert f"block {block}, head {head}" in card
-    assert scores[block, head] > 0.3
+    assert scores[block, head] > 0.5
+    assert scores[block, head] > scores.max() - 0.05  # several are about as strong
     first, second = measure.repetition_losses(model, batch=16)
     assert second < first - 2  # it copies
     assert Recipe.load(folder).config().to_dict()["hidden_size"] == model.config.hidden_size
