@@ -78,7 +78,7 @@ def test_blocks_and_inputs_can_be_chosen(model):
 
 
 def test_a_tolerance_of_nothing_is_too_strict_and_raises_by_name(model):
-    with pytest.raises(LawBroken, match="scores == .* queries · keys"):
+    with pytest.raises(LawBroken, match=r"scores == .* queries · keys"):
         nnatlas.check(model, laws=["chain"], tolerance=0.0, raise_on_failure=True)
 
 

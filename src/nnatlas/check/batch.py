@@ -1,4 +1,8 @@
-"""Batch: a left-padded row equals the prompt alone, and cached generation, with reads on, equals the full forward."""
+"""Batch: a left-padded row equals the prompt alone, and cached generation, with reads on, equals the full forward.
+
+Padding fails where positions are not counted from the first real token, or where a mixer without a mask runs over the
+padding; a cache fails where a step's values are read from the wrong place or the wrong time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Chain, inside the attention call: scores from queries and keys, the pattern from the scores, mixed values from both."""
+"""Chain, inside the attention call: scores from queries and keys, the pattern from the scores, mixed values from both.
+
+No constant is assumed: the scale of the scores and any bias of position are measured from the model's own numbers, so that a
+family with a scale of its own passes and a row that reads the wrong tensor does not.
+"""
 
 from __future__ import annotations
 

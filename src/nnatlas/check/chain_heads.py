@@ -1,4 +1,7 @@
-"""Chain, from the heads to the stream: gate or none, the output projection, the heads' parts, post-norm and factors."""
+"""Chain, from the heads to the stream: gate or none, the output projection, the heads' parts, post-norm and factors.
+
+The output projection is called by itself on what the row calls the premix: equal outputs prove which axis is the heads'.
+"""
 
 from __future__ import annotations
 

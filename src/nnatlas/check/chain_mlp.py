@@ -1,4 +1,7 @@
-"""Chain, the MLP: from neurons through the down projection to the stream, and a mixture from its router to its sum."""
+"""Chain, the MLP: from neurons through the down projection to the stream, and a mixture from its router to its sum.
+
+Each module is called by itself on what the row says it receives; a mixture is rebuilt from its experts' own neurons.
+"""
 
 from __future__ import annotations
 

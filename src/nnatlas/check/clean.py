@@ -1,4 +1,7 @@
-"""Clean: after everything, the model is what it was before."""
+"""Clean: after everything, the model is what it was before.
+
+It runs last, so that it speaks for all the runs, edits and gradients of the laws before it.
+"""
 
 from __future__ import annotations
 

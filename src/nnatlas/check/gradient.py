@@ -1,4 +1,8 @@
-"""Gradient: the logits have a nonzero, finite gradient at the value, whether or not the parameters ask for one."""
+"""Gradient: the logits have a nonzero, finite gradient at the value, whether or not the parameters ask for one.
+
+A value that is a view, a scaled copy or one part of a fused tensor hangs beside the forward's own graph; only if the engine
+joins it in again do the logits depend on it.
+"""
 
 from __future__ import annotations
 

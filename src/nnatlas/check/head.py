@@ -1,4 +1,7 @@
-"""Head: the readout of the last block's stream is the model's own logits, every cap and scale included."""
+"""Head: the readout of the last block's stream is the model's own logits, every cap and scale included.
+
+A lens is only as good as this: a missing scale leaves every ranking as it is and every probability wrong.
+"""
 
 from __future__ import annotations
 

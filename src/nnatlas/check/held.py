@@ -1,4 +1,7 @@
-"""Held: a tensor handed out is the same after the run as when it was read."""
+"""Held: a tensor handed out is the same after the run as when it was read.
+
+Some forwards add into a tensor that they returned before, so what a reader holds would change under its hands.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a model is like from outside, so that two moments can be compared: its numbers, hooks, flags and open runs."""
+"""What a model is like from outside, so that two moments can be compared: its numbers, hooks, flags and open runs.
+
+Checksums stand for the numbers: a copy of every parameter would double the memory of the model on trial.
+"""
 
 from __future__ import annotations
 

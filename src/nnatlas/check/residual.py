@@ -1,4 +1,8 @@
-"""Residual: the family's identity, at every block of the model."""
+"""Residual: the family's identity, at every block of the model.
+
+This law finds most wrong rows: a contribution read before its norm, a factor that is not stated, a stream that is not one.
+Where one part is off by a factor alone, the finding names that part and the factor.
+"""
 
 from __future__ import annotations
 

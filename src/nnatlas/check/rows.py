@@ -1,4 +1,9 @@
-"""Runs over a batch of equal rows in which every row bears one value's edit: one forward tries many values at once."""
+"""Runs over a batch of equal rows in which every row bears one value's edit: one forward tries many values at once.
+
+Why rows: an edit in its own row cannot be mistaken for another's, and forty edits cost one forward instead of forty.  A row
+may differ from its neighbours only by its own edit, so a row in which nothing was edited says what each is compared with, and a
+second such row how far equal rows differ anyway (a mixture of experts sorts tokens of all rows together).
+"""
 
 from __future__ import annotations
 

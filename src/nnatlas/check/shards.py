@@ -1,6 +1,7 @@
 """Jobs over a few processes, each job with a time limit of its own.
 
-A process that takes too long or dies costs one job, not the sweep: it is ended and another takes its place.
+torch and transformers cannot be interrupted from within, so the limit is kept from outside.  A process that takes too long
+or dies costs one job, not the sweep: it is ended and another takes its place.
 """
 
 from __future__ import annotations

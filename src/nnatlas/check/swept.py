@@ -1,4 +1,8 @@
-"""What a sweep found: a table of types, the reasons for what is absent, what is broken, and facts as JSON."""
+"""What a sweep found: a table of types, the reasons for what is absent, what is broken, and facts as JSON.
+
+The facts hold nothing that changes from run to run, so that a file of them in the repository differs only when a row or a
+library does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A model on trial: the inputs it is run on, the blocks that stand for their kinds, and everything read from one forward."""
+"""A model on trial: the inputs it is run on, the blocks that stand for their kinds, and everything read from one forward.
+
+Two different rows of ids are run side by side: what only positions decide is the same in both, what tokens decide is not.
+The forward is run once for all laws that compare values with each other; those that edit or differentiate run their own.
+"""
 
 from __future__ import annotations
 
