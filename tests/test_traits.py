@@ -47,7 +47,7 @@ def test_the_file_is_one_line_a_type_and_the_same_when_written_again():
     text = measured.KEPT.read_text(encoding="utf-8")
     assert to_text(from_text(text)) == text
     lines = text.splitlines()
-    assert sum(line.startswith(' "') and '"row":' in line for line in lines) == len(kept().types)
+    assert sum(line.startswith(' "') and '": {"' in line for line in lines) == len(kept().types)
     assert len(text) < 400_000
 
 

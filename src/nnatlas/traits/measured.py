@@ -137,10 +137,14 @@ def _reason(name: str, key: str, value: Mapping[str, Any] | None) -> str:
     return cell.reason if isinstance(cell, Absent) else f"no block has the part {host}"
 
 
+UNSEEN: Final = {"", "broken", "unproven"}
+"""What a check says of a value that it did not see as it should be; anything else is a row's declared reason."""
+
+
 def _unread(key: str, value: Mapping[str, Any] | None) -> bool:
     """Whether a value is listed as served and yet was not seen; a size is no tensor, there is nothing to see."""
     is_tensor = key in VALUES and VALUES[key].layout.axes != ()
-    return value is not None and not value["absent"] and value["read"] != HOLDS and is_tensor
+    return value is not None and not value["absent"] and value["read"] in UNSEEN and is_tensor
 
 
 def _verdict(law: str, ways: Iterable[Mapping[str, Any]], exceptions: Iterable[str]) -> str:
