@@ -38,13 +38,7 @@ def test_looking_around_moves_nothing():
             assert len(dir(thing)) >= 3
             assert repr(thing)
         completed = {}
-        for text, name in (
-            ("m.layers", "m"),
-            ("b.lay", "b"),
-            ("b.self_attn.att", "b"),
-            ("r.logit", "r"),
-            ("h.out", "h"),
-        ):
+        for text in ("m.layers", "b.lay", "b.self_attn.att", "r.logit", "h.out"):
             names = {"m": model, "b": model.layers[2], "r": run, "h": model.lm_head}
             completer = rlcompleter.Completer(names)
             completed[text] = [match for at in range(40) if (match := completer.complete(text, at))]

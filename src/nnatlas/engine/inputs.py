@@ -27,17 +27,24 @@ class Preparer:
     def __init__(self, module: nn.Module, tokenizer: Any = None, positions: bool = True) -> None:
         self.module: Any = module
         self.tokenizer, self.positions = tokenizer, positions
+        self._keywords: dict[tuple[str, ...], Keywords] = {}
         self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
         """The batch to call the model with; `also` names further keywords that belong to the call (generate's)."""
-        known = Keywords(type(self.module).__name__, self._forward | set(also), self.tokenizer)
+        known = self._known(tuple(also))
         for_tokenizer, for_call = known.sort(keywords)
         if inputs is None and "input_ids" in for_call:
             inputs, for_call = for_call, {}
         batch = self._batch(inputs, for_tokenizer, known) | {name: self._own(value) for name, value in for_call.items()}
         self._check(batch)
         return batch if also else self._with_positions(batch)
+
+    def _known(self, also: tuple[str, ...]) -> Keywords:
+        """The keywords of this call; looked up once, since signatures are slow to read."""
+        if also not in self._keywords:
+            self._keywords[also] = Keywords(type(self.module).__name__, self._forward | set(also), self.tokenizer)
+        return self._keywords[also]
 
     # -- the forms of input ----------------------------------------------------------------------------------------
 
