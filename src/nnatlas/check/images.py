@@ -25,10 +25,9 @@ _COUNTS = ("num_query_tokens", "latent_query_num")
 class Images:
     """Prepares a batch as the model's own preparer does, and adds what the forward asks for besides text."""
 
-    def __init__(self, module: nn.Module, prepare: Callable[..., dict[str, Any]]) -> None:
-        self.config, self.prepare = module.config, prepare
+    def __init__(self, module: nn.Module, prepare: Callable[..., dict[str, Any]], film: bool) -> None:
+        self.config, self.prepare, self.film = module.config, prepare, film
         self.asked = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters)
-        self.film = setting(self.config, *_PLACEHOLDERS[2:]) is not None
         named = setting(self.config, *_PLACEHOLDERS)
         self.placeholder = named if named is not None else setting(_text(self.config), "vocab_size") - 1
         self.count = (setting(self.config, *_COUNTS) or 0) * (FRAMES if self.film else 1)
@@ -62,15 +61,23 @@ class Images:
 
 
 def needed(module: nn.Module, prepare: Callable[..., dict[str, Any]], ids: Tensor) -> Images | None:
-    """What makes up images for a model that refuses these ids alone; None if it takes them."""
+    """What makes up images, or a film, for a model that refuses these ids alone; None if it takes them."""
     if lookup(module, "config.vision_config.image_size") is None:
         return None
+    if _runs(module, prepare, ids):
+        return None
+    made = [Images(module, prepare, film) for film in (False, True)]
+    return next((one for one in made if _runs(module, one, one.in_front(ids))), None)
+
+
+def _runs(module: nn.Module, prepare: Callable[..., dict[str, Any]], ids: Tensor) -> bool:
     with torch.no_grad():
         try:
-            module(**prepare(ids[:, :4], {}))
+            module(**prepare(ids, {}))
         except (TypeError, ValueError):
-            return Images(module, prepare)
-    return None
+            return False
+    return True
+
 
 
 def _text(config: Any) -> Any:
