@@ -115,6 +115,15 @@ VALUES: Final = _parse(_TABLE)
 """Every value by its key, in the order in which a plain forward computes them."""
 
 
+RARE: Final = _parse(
+    """
+model | multi_token_logits | Own | the logits of the heads that read tokens further ahead | they are several tensors, stacked for you
+mlp | mlp_gate | Own | the gate that decides for which tokens the MLP counts, before its sigmoid
+"""
+)
+"""Values that hardly any family has: they exist only where a row names them, and are not said to be absent elsewhere."""
+
+
 CACHED: Final = frozenset({"self_attn.attention_keys", "self_attn.attention_values"})
 """Values whose tensor the key/value cache may hold too: they are handed out as copies, or an edit would outlive its step."""
 

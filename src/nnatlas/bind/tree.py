@@ -21,7 +21,7 @@ from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.families._row import ROLES, Cell, Family
 from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent, Calls
-from nnatlas.values import VALUES, Value, on_host
+from nnatlas.values import RARE, VALUES, Value, on_host
 
 _EDGE = Value("edge", "module", LAYOUTS["Own"], "where a call of the model or of a block begins or ends")
 
@@ -46,7 +46,8 @@ class Host:
     @cached_property
     def values(self) -> dict[str, Value]:
         """The vocabulary of this host, by name."""
-        return {value.name: value for value in on_host(self.kind)}
+        rare = (value for value in RARE.values() if value.host == self.kind and value.key in self.cells)
+        return {value.name: value for value in (*on_host(self.kind), *rare)}
 
     @cached_property
     def sizes(self) -> dict[str, int]:

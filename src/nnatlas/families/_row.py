@@ -16,7 +16,7 @@ from typing import Any, Final
 from nnatlas import places
 from nnatlas.errors import PlaceError
 from nnatlas.places import Absent
-from nnatlas.values import VALUES
+from nnatlas.values import RARE, VALUES
 
 ROLES: Final = {
     "base": "model",
@@ -167,7 +167,8 @@ def _caller() -> tuple[str, str]:
     return names.get("__name__", "?").rpartition(".")[2].lstrip("_"), (names.get("__doc__") or "").strip()
 
 
-_KEYS: Final = {value.name: key for key, value in reversed(VALUES.items()) if value.host != "linear_attn"}
+_COMMON = {value.name: key for key, value in reversed(VALUES.items()) if value.host != "linear_attn"}
+_KEYS: Final = _COMMON | {value.name: key for key, value in RARE.items()}
 
 
 def _checked(family: str, cells: Mapping[str, Any]) -> dict[str, Cell]:

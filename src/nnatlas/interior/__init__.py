@@ -3,6 +3,6 @@
 Importing this package teaches the engine those stages (`engine.taps.INSTALLERS`) and the derived values that need them.
 """
 
-from nnatlas.interior import attention, calls, experts, heads, operations, recurrence
+from nnatlas.interior import attention, calls, experts, heads, multi_token, operations, recurrence
 
-__all__ = ["attention", "calls", "experts", "heads", "operations", "recurrence"]
+__all__ = ["attention", "calls", "experts", "heads", "multi_token", "operations", "recurrence"]

@@ -21,7 +21,7 @@ from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
 from nnatlas.places import Absent
-from nnatlas.values import HOSTS, VALUES, Value, host_path, on_host
+from nnatlas.values import HOSTS, RARE, VALUES, Value, host_path, on_host
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
@@ -195,7 +195,8 @@ def _node_class(host: str) -> Any:
 
     An attribute that only `__getattr__` knows is evaluated by tab completion, which would resume the forward.
     """
-    values = {value.name: _reader(value.name, value.doc) for value in on_host(host)}
+    rare = (value for value in RARE.values() if value.host == host)
+    values = {value.name: _reader(value.name, value.doc) for value in (*on_host(host), *rare)}
     return type(f"{host.title().replace('_', '')}Node", (Node,), {"__doc__": Node.__doc__, **values})
 
 

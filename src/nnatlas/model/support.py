@@ -11,7 +11,7 @@ from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.errors import Unavailable
 from nnatlas.layouts import Layout
 from nnatlas.places import Derived
-from nnatlas.values import VALUES, Value
+from nnatlas.values import RARE, VALUES, Value
 
 ALL = "all blocks"
 
@@ -95,7 +95,8 @@ class Support(Mapping[str, "str | None"]):
 
 def support_of(model: BoundModel) -> Support:
     """Ask every host for every value of the vocabulary."""
-    found = {key: _served(model, value) for key, value in VALUES.items()}
+    rare = {key: value for key, value in RARE.items() if key in model.family.cells}
+    found = {key: _served(model, value) for key, value in (VALUES | rare).items()}
     rows = {key: row for key, row in found.items() if row is not None}
     return Support(rows, f"{type(model.module).__name__} ({model.family.name}), {len(model.blocks)} blocks")
 
