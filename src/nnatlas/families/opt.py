@@ -38,5 +38,4 @@ FAMILY = LLAMA.but(
             mlp_norm_output=absent("the MLP reads the normed stream; the norm comes after the sum"),
         ),
     ),
-    tiny={"*.image_token_index": 300, "*.video_token_index": 300},
 )

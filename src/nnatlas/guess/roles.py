@@ -1,4 +1,9 @@
-"""Which module plays which role, told by what the modules did in the probe, not by their names."""
+"""Which module plays which role, told by what the modules did in the probe, not by their names.
+
+The attention is the module that made an attention call.  What adds to the stream is found by least squares (`sums`); what a
+norm is, by the two tensors that it stands between; a projection of queries or keys by their first position, where every
+rotary's angle is 0 and turns nothing.  Names are never looked at, so that `thinker` may be an MLP.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +49,11 @@ def _is_chain(probe: Probe, path: str, count: int) -> bool:
 
 
 def block(probe: Probe, path: str) -> Block:
-    """The roles inside one block."""
+    """The roles inside one block.
+
+    The last of the outputs that make the sum is the MLP's, the first the attention's, or a norm on what one of them wrote.
+    A role for which nothing fits is left out: the row then says that it is absent, and the laws decide what that costs.
+    """
     whole, inside = probe.notes[path], probe.under(path)
     found = Block(path)
     entering, leaving = whole.given, whole.returned

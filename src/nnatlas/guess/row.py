@@ -1,4 +1,8 @@
-"""A family row from the roles that were found: Llama's row, with the cells changed in which the model differs."""
+"""A family row from the roles that were found: the usual shape, with the cells changed in which the model differs.
+
+A cell is left out where the usual shape finds the very same module, so that a draft shows what is special about a model.
+Blocks that differ from the first become kinds, told apart by a module or parameter that only one of them has.
+"""
 
 from __future__ import annotations
 

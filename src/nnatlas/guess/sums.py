@@ -1,4 +1,9 @@
-"""Which modules' outputs make the sum that a block adds to its stream, and with what factors."""
+"""Which modules' outputs make the sum that a block adds to its stream, and with what factors.
+
+A block that adds weighs outputs of a few modules inside it: of all combinations of up to three the first that makes the
+difference between what leaves and what enters, by least squares, is taken.  A factor must then be a number that the config
+states; one that is not is a factor nobody can explain, and the residual law will refuse the row.
+"""
 
 from __future__ import annotations
 
