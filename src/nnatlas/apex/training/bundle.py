@@ -32,6 +32,7 @@ def bundle(run: Path, documents: list[Document], destination: Path) -> None:
 def store_half(model: Apex1ForCausalLM, destination: Path) -> None:
     """Config and weights, the weights halved in size; router biases stay float32, and so does the model once loaded."""
     model.config.dtype = torch.float32
+    model.config.use_cache = True  # training turns it off
     model.config.save_pretrained(destination)
     model.generation_config.save_pretrained(destination)
     weights = {name: tensor for name, tensor in model.state_dict().items() if name != "lm_head.weight"}

@@ -38,7 +38,9 @@ print(tokenizer.decode(model.generate(**ids, max_new_tokens=40, use_mtp=True)[0]
 | right closing bracket of the three, where one follows | {bracket_accuracy:.1%} (always ")": {bracket_commonest:.1%}) |
 | loss on 24 random tokens, then on the same tokens again | {first_copy_loss:.2f}, then {second_copy_loss:.2f} nats |
 | strongest induction head | block {induction_block}, head {induction_head}: {induction_score:.2f} of its attention |
-| tokens per pass of speculative decoding, greedy / sampled | {greedy_tokens_per_pass:.2f} / {sampled_tokens_per_pass:.2f} |
+| tokens per pass of speculative decoding, 48 tokens after files' beginnings, greedy | {greedy_tokens_per_pass:.2f} |
+| the same, sampled | {sampled_tokens_per_pass:.2f} |
+| the same, greedy, 12 tokens after pieces from within files | {greedy_tokens_per_pass_within:.2f} |
 
 The compressors have seen nothing before the files; the model has seen the rest of the library. It reads each file in
 windows of 256 tokens, every token with at least 127 before it (fewer at a file's start).
@@ -54,7 +56,8 @@ files whose name hashes into a fixed 4 % are held out. `recipe.json` is the whol
 a byte-level BPE of {vocab_size} tokens trained on the same text. One block in {drill_every} is a copying drill: tokens of
 the block in random order, shown again and again, learnt from their second showing on; steps {drill_steps} are nothing
 but such drills, which is when the induction head forms, and from step {mixed_from} on, while the learning rate falls, half
-of every batch is, without which text alone would wash it out again. Training loss, drills included (next token plus the weighted heads):
+of every batch is, without which text alone would wash it out again. Training loss, drills included (next token plus the
+weighted heads):
 {curve}.
 
 Weights are stored in float16 and load as float32; the numbers above are those of the stored weights.

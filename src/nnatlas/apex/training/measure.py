@@ -36,6 +36,7 @@ class Measurements:
     induction_score: float
     greedy_tokens_per_pass: float
     sampled_tokens_per_pass: float
+    greedy_tokens_per_pass_within: float
 
     def as_dict(self) -> dict[str, float]:
         """The numbers by name."""
@@ -48,10 +49,11 @@ def measure(
 ) -> Measurements:
     """All measurements of one model on held-out files; about two minutes for the bundled model on one core.
 
-    `prompts` is how many of their beginnings are continued to measure speculative decoding.
+    `prompts` is how many of their beginnings are continued to measure speculative decoding, and a fifth of how many pieces.
     """
     model.eval()
     texts = [d.text for d in held_out]
+    starts = beginnings(tokenizer, texts, prompts)
     nats, tokens, right, commonest, closers = _read_through(model, tokenizer, texts)
     size = sum(len(text.encode()) for text in texts)
     first, second = repetition_losses(model)
@@ -68,8 +70,9 @@ def measure(
         induction_block=block,
         induction_head=head,
         induction_score=float(scores[block, head]),
-        greedy_tokens_per_pass=tokens_per_pass(model, tokenizer, texts, False, prompts),
-        sampled_tokens_per_pass=tokens_per_pass(model, tokenizer, texts, True, prompts),
+        greedy_tokens_per_pass=tokens_per_pass(model, starts, False, 48),
+        sampled_tokens_per_pass=tokens_per_pass(model, starts, True, 48),
+        greedy_tokens_per_pass_within=tokens_per_pass(model, pieces(tokenizer, texts, 5 * prompts), False, 12),
     )
 
 
@@ -148,22 +151,24 @@ def induction_scores(model: Apex1ForCausalLM, batch: int = 32, length: int = 24)
     return torch.stack([p[:, :, query, query - length + 1].mean(dim=(0, 2)) for p in patterns])
 
 
-def tokens_per_pass(
-    model: Apex1ForCausalLM,
-    tokenizer: PreTrainedTokenizerBase,
-    texts: list[str],
-    do_sample: bool,
-    prompts: int,
-    new_tokens: int = 48,
-) -> float:
-    """Mean tokens a pass of speculative decoding yields on continuations of the texts, the model's own included."""
+def beginnings(tokenizer: PreTrainedTokenizerBase, texts: list[str], count: int) -> list[list[int]]:
+    """The first 96 tokens of `count` texts, from the first one again when they run out."""
+    return [tokenizer(text)["input_ids"][:96] for text in (texts * count)[:count]]
+
+
+def pieces(tokenizer: PreTrainedTokenizerBase, texts: list[str], count: int) -> list[list[int]]:
+    """`count` pieces of 24 tokens from within the texts, one in every hundred tokens."""
+    rows = [tokenizer(text[:12000])["input_ids"] for text in texts]
+    return [row[start : start + 24] for row in rows for start in range(0, len(row) - 24, 100)][:count]
+
+
+def tokens_per_pass(model: Apex1ForCausalLM, prompts: list[list[int]], do_sample: bool, new_tokens: int) -> float:
+    """Mean tokens a pass of speculative decoding yields on continuations of the prompts, the model's own included."""
     torch.manual_seed(0)
     passes = tokens = 0
-    for text in (texts * prompts)[:prompts]:
-        ids = torch.tensor([tokenizer(text)["input_ids"][:96]])
-        model.generate(
-            ids, attention_mask=torch.ones_like(ids), use_mtp=True, do_sample=do_sample, max_new_tokens=new_tokens
-        )
+    options = {"use_mtp": True, "do_sample": do_sample, "max_new_tokens": new_tokens}
+    for ids in (torch.tensor([prompt]) for prompt in prompts):
+        model.generate(ids, attention_mask=torch.ones_like(ids), **options)
         if model.speculation is not None:
             passes, tokens = passes + model.speculation.passes, tokens + model.speculation.tokens
     return tokens / max(passes, 1)
