@@ -13,7 +13,7 @@ from typing import Any
 from nnatlas import families
 from nnatlas.check.shards import in_shards
 from nnatlas.check.swept import Sweep
-from nnatlas.traits.fingerprint import fingerprint
+from nnatlas.traits.fingerprint import of_type
 
 Progress = Callable[[str, dict[str, Any]], None]
 
@@ -84,7 +84,7 @@ def _reports(model_type: str) -> dict[str, Any]:
             model = load(f"tiny:{model_type}", attn_implementation="eager")
             reports["eager"] = check(model)
     found = {name: report.facts() for name, report in reports.items()}
-    made_of = {"structure": structure(model), "row": fingerprint(model._owner.family)}
+    made_of = {"structure": structure(model), "row": of_type(model_type, model._owner.family.name)}
     found[next(iter(found))] |= made_of
     return found
 

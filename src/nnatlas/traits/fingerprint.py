@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from nnatlas import families
 from nnatlas.families._row import Family, Kind
 from nnatlas.values import VALUES
 
@@ -22,6 +23,15 @@ def fingerprint(family: Family) -> str:
         family.passes, family.breaks, list(VALUES),
     )  # fmt: skip
     return hashlib.sha256(repr([_plain(part) for part in parts]).encode()).hexdigest()[:8]
+
+
+def of_type(model_type: str, used: str) -> str:
+    """A type's fingerprint: of the row that covers it and, where it was run under its text model's row, of that one too."""
+    own = families.rows()[model_type]
+    row = next((one for one in families.rows().values() if one.name == used), own)
+    if row.name == own.name:
+        return fingerprint(own)
+    return hashlib.sha256((fingerprint(own) + fingerprint(row)).encode()).hexdigest()[:8]
 
 
 def _plain(part: Any) -> Any:

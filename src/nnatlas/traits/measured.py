@@ -17,7 +17,7 @@ from nnatlas import families
 from nnatlas.errors import InputError
 from nnatlas.families._row import Family
 from nnatlas.places import Absent
-from nnatlas.traits.fingerprint import fingerprint
+from nnatlas.traits.fingerprint import of_type
 from nnatlas.values import VALUES
 
 KEPT: Final = Path(__file__).parents[1] / "data" / "support.json"
@@ -81,10 +81,10 @@ class Kept:
 
     def stale(self) -> list[str]:
         """Types whose row has changed since, or that were never measured."""
-        return [name for name, row in measurable().items() if self._row(name) != fingerprint(row)]
+        return [name for name in measurable() if not self._fresh(name)]
 
-    def _row(self, name: str) -> str:
-        return self.types[name].row if name in self.types else ""
+    def _fresh(self, name: str) -> bool:
+        return name in self.types and self.types[name].row == of_type(name, self.types[name].family)
 
     def with_new(self, newer: Kept) -> Kept:
         """These with the newer ones in their place, without types that no row covers any more."""
