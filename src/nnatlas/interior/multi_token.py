@@ -14,5 +14,5 @@ from nnatlas.engine.run import Run
 
 @derived()
 def stacked(run: Run, point: Computed, outputs: tuple[Tensor, ...] | Any) -> Tensor:
-    """A tuple of tensors of one shape as one tensor, the tuple's axis first."""
-    return torch.stack(tuple(outputs))
+    """A tuple of tensors of one shape as one tensor, the tuple's axis after the batch."""
+    return torch.stack(tuple(outputs), dim=1)
