@@ -11,7 +11,7 @@ from nnatlas.bind import bind
 from nnatlas.check import check
 from nnatlas.errors import UnsupportedFamily
 from nnatlas.families._shapes import LLAMA
-from nnatlas.guess import GuessedFamily, draft
+from nnatlas.guess import GuessedFamily, draft, prove
 
 torch.set_num_threads(1)
 IDS = torch.arange(40, 48)[None]
@@ -73,11 +73,20 @@ def test_a_row_of_ones_own_is_taken_as_it_is(recwarn: pytest.WarningsRecorder) -
 NORMS = {"attention_norm": "before_mixer", "mlp_norm": "before_thinker"}
 
 
-@pytest.mark.parametrize("model_type", ["llama", "gemma2", "granite", "cohere", "olmo2", "gpt_neox", "mixtral"])
+@pytest.mark.parametrize(
+    "model_type", ["llama", "gemma2", "granite", "cohere", "olmo2", "gpt_neox", "mixtral", "deepseek_v3"]
+)
 def test_what_is_guessed_of_known_types_obeys_the_laws_of_the_stream(model_type: str) -> None:
     module = nnatlas.load(f"tiny:{model_type}")._module
     model = nnatlas.model.StandardizedTransformer(bind(module, draft(module).family()))
     assert not check(model, laws=["residual", "head", "shape"]).failures
+
+
+@pytest.mark.parametrize("model_type", ["mamba", "bamba"])
+def test_a_mixer_without_attention_is_not_taken_for_an_mlp(model_type: str) -> None:
+    module = nnatlas.load(f"tiny:{model_type}")._module
+    with pytest.raises(UnsupportedFamily, match=r"the residual.* law does not hold"):
+        prove(module, draft(module))
 
 
 def test_the_probe_leaves_the_model_as_it_was() -> None:

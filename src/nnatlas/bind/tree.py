@@ -203,7 +203,9 @@ class BoundModel:
         for kind in kinds:
             cells = {**cells, **kind.cells}
         names = tuple(kind.name for kind in kinds)
-        block = Host("block", f"layers[{index}]", module, f"{self._stack()[1]}.{index}", self, {}, cells, index, kinds=names)
+        block = Host(
+            "block", f"layers[{index}]", module, f"{self._stack()[1]}.{index}", self, {}, cells, index, kinds=names
+        )
         for name in (name for name, host in ROLES.items() if host == "block"):
             block.roles[name] = self._one(name, cells[name], module, block.path, block)
         for part in ("self_attn", "linear_attn", "mlp"):

@@ -79,6 +79,5 @@ def _runs(module: nn.Module, prepare: Callable[..., dict[str, Any]], ids: Tensor
     return True
 
 
-
 def _text(config: Any) -> Any:
     return config.get_text_config() if hasattr(config, "get_text_config") else config

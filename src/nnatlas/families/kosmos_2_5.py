@@ -5,6 +5,7 @@ from nnatlas.families._shapes import LLAMA, NO_ROTARY
 FAMILY = LLAMA.but(
     covers="kosmos-2.5",
     **NO_ROTARY,
+    counts_positions=True,
     base="text_model.model",
     norm="base.layer_norm",
     lm_head="text_model.lm_head",
@@ -16,7 +17,6 @@ FAMILY = LLAMA.but(
     notes={"mlp_neurons": "normed"},
     breaks={
         "chain mlp_neurons": "the neurons are normed before they are projected",
-        "batch": "positions are counted from the padding on, in transformers itself",
     },
     up_proj="fc1",
     down_proj="fc2",

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 from nnatlas.bind.sizes import width_in
+from nnatlas.engine.payloads import Result
 from nnatlas.guess import sums
 from nnatlas.guess.probe import Note, Probe, same
 
@@ -65,7 +67,7 @@ def block(probe: Probe, path: str) -> Block:
     if attention is not None:
         _attention(found, probe, attention, first, entering)
     mlp = _worker(last, inside, attention) if last is not None and last is not attention else None
-    if mlp is not None and last is not None:
+    if mlp is not None and last is not None and not _mixes(mlp):
         middle = _middle(found, entering)
         _mlp(found, probe, mlp, last, middle, entering)
     return found
@@ -140,6 +142,19 @@ def _worker(writes: Note, inside: list[Note], attention: Note | None) -> Note | 
         return writes
     able = [n for n in inside if n is not attention and _works(n) and same(n.returned, writes.given)]
     return min(able, key=lambda note: note.path.count("."), default=None)
+
+
+def _mixes(note: Note) -> bool:
+    """Whether a module mixes tokens, as no MLP does: called on the later positions alone, it answers otherwise."""
+    if note.given is None or note.returned is None or note.given.ndim != 3:
+        return False
+    half = note.given.shape[1] // 2
+    try:
+        with torch.no_grad():
+            alone = Result(note.module(note.given[:, half:])).get(None)
+    except Exception:  # noqa: BLE001  a module that wants more than its stream cannot be asked this way
+        return False
+    return not same(alone, note.returned[:, half:])
 
 
 def _middle(found: Block, entering: Tensor) -> Tensor | None:

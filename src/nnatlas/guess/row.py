@@ -23,7 +23,9 @@ from nnatlas.places import Absent
 
 NOT_SEEN = "no module was seen to play this role"
 NO_SUM = "the outputs of no few modules make what the block adds to its stream"
-_OF_BLOCK = tuple(role for role, host in ROLES.items() if host != "model")
+_LEFT_ALONE = ("linear_attn", "shared_experts")
+"""Roles that nothing in a probe tells: the usual shape's cell stands, and the laws judge it."""
+_OF_BLOCK = tuple(role for role, host in ROLES.items() if host != "model" and role not in _LEFT_ALONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,9 @@ def _known(found: Draft) -> list[Mapping[str, Any]]:
 
 
 def _different(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The cells of one block that differ from the first one's; those that it lacks go back to Llama's."""
-    return {
-        name: other.get(name, USUAL.cells.get(name)) for name in {*first, *other} if first.get(name) != other.get(name)
-    }
+    """The cells of one block that differ from the first one's; those that it lacks go back to the usual shape's."""
+    usual = {key.rpartition(".")[2]: cell for key, cell in USUAL.cells.items() if not key.startswith("linear_attn.")}
+    return {name: other.get(name, usual[name]) for name in {*first, *other} if first.get(name) != other.get(name)}
 
 
 def _telling(module: nn.Module, first: str, other: str) -> str:
@@ -150,9 +151,7 @@ def _cells(found: Draft, module: Any, block: roles.Block) -> dict[str, Any]:
     host, cells = lookup(module, block.path), dict[str, Any]()
     for role in _OF_BLOCK:
         own = block.roles.get(role)
-        if role == "linear_attn" or (
-            _part(role, block) is None and role not in ("self_attn", "mlp") and ROLES[role] != "block"
-        ):
+        if _part(role, block) is None:  # of an attention or MLP that is not there
             continue
         usual = _resolved(host, _part(role, block), role)
         if own != usual:
@@ -177,9 +176,6 @@ def _values(module: Any, block: roles.Block) -> dict[str, Any]:
         cells["layer_mid"] = absent(PARALLEL)
     elif "mlp_norm" not in block.roles and "mlp" in block.roles:
         cells |= {"layer_mid": "mlp > in shared", "mlp_input": "mlp > in copied"}
-    for value, role in (("unrotated_queries", "q"), ("unrotated_keys", "k")):
-        if "self_attn" in block.roles and not {f"{role}_proj", f"{role}_norm"} & set(block.roles):
-            cells[value] = absent(NOT_SEEN)
     return cells | block.heads
 
 

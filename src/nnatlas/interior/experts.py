@@ -64,7 +64,9 @@ def expert_neurons(run: Run, point: Computed, hidden: Tensor, indices: Tensor) -
     """What `expert_neurons(e)` is called on, read where the experts are entered."""
     module, flat = point.host.role("experts")[0], hidden.reshape(-1, hidden.shape[-1])
     indices = indices.reshape(-1, indices.shape[-1])
-    return AllExperts(point.host.sizes["num_experts"], indices, run.rows, lambda expert, at: _neurons(module, flat[at], expert))
+    return AllExperts(
+        point.host.sizes["num_experts"], indices, run.rows, lambda expert, at: _neurons(module, flat[at], expert)
+    )
 
 
 def _neurons(module: Any, hidden: Tensor, expert: int) -> Tensor:
@@ -111,9 +113,7 @@ def _sorted_tokens(point: Computed) -> list[Point | Computed]:
 
 
 @derived(_sorted_tokens)
-def sorted_expert_neurons(
-    run: Run, point: Computed, indices: Tensor, tokens_of: Tensor, neurons: Tensor
-) -> AllExperts:
+def sorted_expert_neurons(run: Run, point: Computed, indices: Tensor, tokens_of: Tensor, neurons: Tensor) -> AllExperts:
     """Where the tokens stand sorted by expert: `neurons [tokens top_k, intermediate_size]`, `tokens_of` names their tokens."""
     count = point.host.sizes["num_experts"]
     counts = torch.bincount(indices.flatten(), minlength=count).tolist()
