@@ -40,6 +40,18 @@ def test_a_job_that_takes_too_long_is_given_up(monkeypatch):
     assert found == {"sleep": {"error": "no answer within 1 s"}}
 
 
+class NeverStarts:
+    """Work that ends its process while it is being handed over, before any job is taken."""
+
+    def __reduce__(self):
+        return os._exit, (4,)
+
+
+def test_a_process_that_cannot_start_costs_its_jobs_only():
+    found = dict(in_shards(NeverStarts(), ["a", "b"], processes=1, seconds=30.0))
+    assert found == {job: {"error": "the process ended with code 4"} for job in "ab"}
+
+
 @pytest.mark.slow
 def test_types_are_swept_and_what_cannot_be_built_is_reported(tmp_path):
     path = tmp_path / "measured.json"

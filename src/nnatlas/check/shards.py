@@ -6,6 +6,7 @@ or dies costs one job, not the sweep: it is ended and another takes its place.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import time
 from collections import deque
@@ -32,7 +33,8 @@ class Shard:
 
     def give(self, job: Any) -> None:
         self.job, self.started, self.answered = job, time.monotonic(), False
-        self.channel.send(job)
+        with contextlib.suppress(OSError):  # a process that is gone already is noticed when its answer is read
+            self.channel.send(job)
 
     def overdue(self, seconds: float) -> bool:
         return self.job is not None and time.monotonic() - self.started > seconds + self.grace
@@ -42,8 +44,8 @@ class Shard:
         self.grace = 0.0
         try:
             result: dict[str, Any] = self.channel.recv()
-        except EOFError:
-            self.process.join()
+        except (EOFError, OSError):  # closed; or reset, where it died before it took the job
+            self.process.join(timeout=5)
             return {"error": f"the process ended with code {self.process.exitcode}"}
         self.answered = True
         return result
