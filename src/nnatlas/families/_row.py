@@ -84,6 +84,7 @@ class Family:
     notes: Mapping[str, str] = field(default_factory=dict)
     passes: tuple[str, ...] = ()
     breaks: Mapping[str, str] = field(default_factory=dict)
+    defined_in: str = ""
 
     @property
     def counts_operations(self) -> bool:
@@ -112,6 +113,7 @@ class Family:
         counts_positions: bool = False,
         passes: str = "",
         breaks: Mapping[str, str] | None = None,
+        defined_in: str = "",
         **cells: Cell | Mapping[str, Cell],
     ) -> Family:
         """This shape with some cells changed; kinds are added after the shape's own, and the later one wins.
@@ -122,7 +124,8 @@ class Family:
         `looped` that the stack is run more than once in a forward, or has parts outside its blocks; `counts_positions` that
         the model counts positions by its padding id and takes handed-in ones for something else; `passes` lists modules and parameters that no role names
         and no value needs (`root.`, `base.` or `block.` in front, `*` for any part of a name); `breaks` says which law does
-        not hold here and why, by `"law"` or `"law value"` (`{"batch": "its convolution runs over the padding"}`).
+        not hold here and why, by `"law"` or `"law value"` (`{"batch": "its convolution runs over the padding"}`);
+        `defined_in` names the Python module that makes a type known to transformers which it does not bring itself.
         """
         file, summary = _caller()
         changed = _checked(file, cells)
@@ -144,6 +147,7 @@ class Family:
             notes={**self.notes, **(notes or {})},
             passes=self.passes + tuple(passes.split()),
             breaks={**self.breaks, **(breaks or {})},
+            defined_in=defined_in,
         )
 
 

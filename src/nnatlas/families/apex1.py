@@ -23,6 +23,7 @@ FAMILY = LLAMA.but(
         "self_attn.W_DKV > out as batch seq latent",
         absent("keys and values are projected directly, not expanded from a latent"),
     ),
+    defined_in="nnatlas.apex.modeling",
     passes="root.multi_token_head",
     multi_token_logits="stacked(root > out.spec_logits) as batch heads seq vocab_size",
     readout="norm | lm_head | * logit_scale",

@@ -66,10 +66,10 @@ class Measurement:
 
 
 def measurable() -> dict[str, Family]:
-    """Rows by the types that can be built alone: `x_text_model` exists only inside x, and is measured there."""
+    """Rows by the types of transformers that can be built alone: `x_text_model` exists only inside x, and is measured there."""
     known = families.rows()
     within = {name for name in known if name.endswith("_text_model") and name.removesuffix("_text_model") in known}
-    return {name: row for name, row in sorted(known.items()) if name not in within}
+    return {name: row for name, row in sorted(known.items()) if name not in within and not row.defined_in}
 
 
 @dataclass(frozen=True, slots=True)
