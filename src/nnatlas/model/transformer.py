@@ -80,7 +80,11 @@ class TracedGeneration(TracedRun):
     @property
     def text(self) -> Any:
         """What was generated after the prompt: a string, or a list of strings for several rows."""
-        return self._run.text
+        try:
+            return self._run.text
+        except AttributeError as error:  # Python now asks __getattr__, which raises this very error again
+            self.__dict__["_raised"] = error
+            raise
 
 
 class StandardizedTransformer(ModelNode):
