@@ -324,6 +324,8 @@ def parse(text: str) -> Place:
     """
     reader = _Reader(text)
     source, pattern = _source(reader), _pattern(reader)
+    if reader.at == len(text):  # as most cells do
+        return Place(text, source, pattern)
     factors = _factors(reader)
     through = reader.match(re.compile(r"through (exp|sigmoid)\b"))
     zeros = reader.match(re.compile(r"or zeros\b"))

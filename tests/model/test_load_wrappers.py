@@ -60,3 +60,14 @@ def test_a_wrapper_has_the_blocks_of_its_text_model_and_its_own_readout() -> Non
         also, leaving, logits = block.mlp.mlp_output, block.layer_output, model.logits
     torch.testing.assert_close(entering + added + also, leaving)
     torch.testing.assert_close(model.project_on_vocab(leaving), logits)
+
+
+def test_without_a_tokenizer_rows_are_padded_with_the_text_models_own_id() -> None:
+    """KOSMOS-2.5 counts its positions from what is not padding, which only its text config names."""
+    model = wrap(tiny.tiny_model("kosmos-2.5"))
+    short, long = list(range(3, 9)), list(range(20, 32))
+    with model.trace([short, long]):
+        together = model.logits
+    with model.trace([short]):
+        alone = model.logits
+    torch.testing.assert_close(together[0, -len(short) :], alone[0], rtol=1e-4, atol=1e-4)

@@ -112,7 +112,9 @@ class Preparer:
         return {"input_ids": self._own(ids), "attention_mask": self._own(mask)}
 
     def _pad_id(self) -> int:
-        ids = (getattr(self.tokenizer, "pad_token_id", None), getattr(self.module.config, "pad_token_id", None))
+        config = self.module.config  # a wrapper's may leave it to its text model's
+        text = config.get_text_config() if hasattr(config, "get_text_config") else config
+        ids = [getattr(source, "pad_token_id", None) for source in (self.tokenizer, config, text)]
         rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
         return next((found for found in ids if isinstance(found, int) and 0 <= found < (rows or found + 1)), 0)
 
