@@ -26,7 +26,7 @@ def rows(names: list[str]) -> Iterator[Row]:
     for info in pkgutil.iter_modules(bench.__path__):
         if not names or info.name in names:
             module = importlib.import_module(f"bench.{info.name}")
-            for name, function in vars(module).items():
+            for name, function in list(vars(module).items()):
                 if name.startswith("bench_"):
                     yield from function()
 

@@ -52,7 +52,7 @@ def bench_memory() -> Iterator[Row]:
                 model.layers[5].mlp.mlp_output[:] *= 0.5
                 pattern = model.layers[8].self_attn.attention_probabilities
             if run in (1, 999):
-                counts.append(sum(isinstance(thing, torch.Tensor) for thing in gc.get_objects()))
+                counts.append(sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects()))
     finally:
         gc.enable()
     del stream, pattern

@@ -39,7 +39,11 @@ def sweep(
     >>> found.passed, found.serving("self_attn.attention_scores")
     (True, ['llama', 'mixtral'])
     """
-    wanted = sorted(name for name, row in families.rows().items() if not row.defined_in) if types is None else list(dict.fromkeys(types))
+    wanted = (
+        sorted(name for name, row in families.rows().items() if not row.defined_in)
+        if types is None
+        else list(dict.fromkeys(types))
+    )
     started = time.perf_counter()
     found: dict[str, dict[str, Any]] = {}
     for model_type, result in in_shards(check_type, wanted, processes, seconds_per_type):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import re
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -35,7 +37,12 @@ def perturb(model: PreTrainedModel) -> None:
     for module in model.modules():
         for table in module._buffers.values():
             if table is not None and _chooses_experts(module, table):
-                table.copy_(torch.rand(len(table), module.num_experts).argsort(-1)[:, : table.shape[1]])
+                table.copy_(torch.rand(len(table), _experts(module)).argsort(-1)[:, : table.shape[1]])
+
+
+def _experts(module: nn.Module) -> int:
+    count: Any = module.num_experts
+    return int(count)
 
 
 def _chooses_experts(module: nn.Module, table: Tensor) -> bool:
