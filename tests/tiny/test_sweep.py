@@ -11,7 +11,11 @@ from nnatlas import families
 from nnatlas.tiny import tiny_config, tiny_model
 from nnatlas.tiny.overrides import configs_in
 
-TYPES = sorted(name for name, row in families.rows().items() if not row.defined_in) if os.environ.get("NNATLAS_SWEEP") else []
+TYPES = (
+    sorted(name for name, row in families.rows().items() if not row.defined_in)
+    if os.environ.get("NNATLAS_SWEEP")
+    else []
+)
 NEEDS_AN_IMAGE = {"blip-2", "instructblip", "instructblipvideo", "idefics", "kosmos-2"}
 OTHER_TOWER = {"gemma3n"}  # its own needs timm, and its config accepts no other
 

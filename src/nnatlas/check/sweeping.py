@@ -40,7 +40,8 @@ def sweep(
     (True, ['llama', 'mixtral'])
     """
     wanted = (
-        sorted(name for name, row in families.rows().items() if not row.defined_in)
+    ours = [name for name, row in families.rows().items() if not row.defined_in]
+    wanted = sorted(ours) if types is None else list(dict.fromkeys(types))
         if types is None
         else list(dict.fromkeys(types))
     )
