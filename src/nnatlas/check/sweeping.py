@@ -39,12 +39,8 @@ def sweep(
     >>> found.passed, found.serving("self_attn.attention_scores")
     (True, ['llama', 'mixtral'])
     """
-    wanted = (
     ours = [name for name, row in families.rows().items() if not row.defined_in]
     wanted = sorted(ours) if types is None else list(dict.fromkeys(types))
-        if types is None
-        else list(dict.fromkeys(types))
-    )
     started = time.perf_counter()
     found: dict[str, dict[str, Any]] = {}
     for model_type, result in in_shards(check_type, wanted, processes, seconds_per_type):
