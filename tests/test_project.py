@@ -34,12 +34,12 @@ CHAIN = [
     {"engine"},
     {"interior"},
     {"model"},
-    {"readouts", "edits", "vision", "harvest"},
+    {"readouts", "edits", "patching", "dictionaries", "vision", "harvest"},
     {"check"},
     {"guess"},  # a guessed row is handed out only once check has proven it
     {"encyclopedia", "cli"},
 ]
-LEAVES = {"errors", "show", "tiny", "pull", "apex", "_callable"}
+LEAVES = {"errors", "show", "grid", "tiny", "pull", "apex", "_callable"}
 # A method that opens the door to what stands further right; it imports when it is called, never at the top.
 DOORS = {("model", "check"), ("model", "guess")}
 FROM_ALL = {"errors", "_callable"}
