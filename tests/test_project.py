@@ -42,7 +42,7 @@ CHAIN = [
 LEAVES = {"errors", "show", "grid", "tiny", "pull", "apex", "_callable"}
 # A method that opens the door to what stands further right; it imports when it is called, never at the top.
 DOORS = {("model", "check"), ("model", "guess")}
-FROM_ALL = {"errors", "_callable"}
+FROM_ALL = {"errors", "show", "_callable"}
 FACTS = {"values", "layouts", "places", "families"}
 # huggingface_hub: the `strict` dataclass of every config in transformers
 APEX_MAY_USE = {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}

@@ -1,0 +1,95 @@
+"""A grid as HTML: a fragment for notebooks, a whole page for a file; both self-contained.
+
+The first sheet stands in the markup, so it can be read where scripts do not run; the script draws the others from data
+that stands beside it as JSON.  Jinja2 escapes every text, and the JSON has no character that could end its element.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from nnatlas.grid.grid import Grid, Pages
+from nnatlas.grid.scale import DARK, LIGHT, STRONG
+from nnatlas.show import visible
+
+ASSETS: Final = Path(__file__).parent / "assets"
+DENSE: Final = 26
+"""Columns from which numbers are left out of the cells, and headings stand upright."""
+_numbers = itertools.count(1)
+
+
+def page(shown: Grid | Pages) -> str:
+    """A whole page, `<!doctype html>` and all."""
+    return _templates().get_template("page.html.j2").render(**_described(shown))
+
+
+def fragment(shown: Grid | Pages) -> str:
+    """A `<figure>` with its own style and script; ids are unique among what one machine shows."""
+    return _templates().get_template("figure.html.j2").render(**_described(shown))
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made.globals.update(light=LIGHT, dark=DARK, css=_asset("grid.css"), script=_asset("grid.js"))
+    return made
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _described(shown: Grid | Pages) -> dict[str, Any]:
+    """What the templates are filled with; `data` is what the script draws from."""
+    axis, sheets = shown.sheets
+    first = sheets[0]
+    data = {
+        "page": axis.name,
+        "corner": f"{first.rows.name} / {first.columns.name}",
+        "units": first.units,
+        "strong": STRONG,
+        "dense": max(len(sheet.columns) for sheet in sheets) > DENSE and first.text is None,
+        "sheets": [_sheet(sheet, axis.shown[at]) for at, sheet in enumerate(sheets)],
+    }
+    notes = dict.fromkeys(one.note for one in (shown, *sheets) if one.note)
+    return {"id": f"grid-{os.getpid()}-{next(_numbers)}", "title": shown.title, "notes": list(notes), "data": data} | {
+        "several": isinstance(shown, Pages),
+        "ends": _ends(first),
+        "diverging": first.scale.diverging,
+    }
+
+
+def _ends(sheet: Grid) -> tuple[str, str]:
+    return f"{sheet.scale.low:.4g}", f"{sheet.scale.high:.4g}"
+
+
+def _sheet(sheet: Grid, label: str) -> dict[str, Any]:
+    """One sheet as plain data: headings, and of each cell what is written, its share of the scale and its words."""
+    rows, columns = range(len(sheet.rows)), range(len(sheet.columns))
+    return {
+        "label": label,
+        "rows": sheet.rows.shown,
+        "columns": sheet.columns.shown,
+        "row_words": [sheet.rows.words(at) for at in rows],
+        "column_words": [sheet.columns.words(at) for at in columns],
+        "cells": [[visible(sheet.cell(row, column)) for column in columns] for row in rows],
+        "shares": [[round(sheet.scale.share(sheet.values[row][column]), 3) for column in columns] for row in rows],
+        "numbers": [[_number(sheet.values[row][column]) for column in columns] for row in rows],
+        "texts": sheet.text is not None,
+        "hover": None if sheet.hover is None else [[_lines(text) for text in row] for row in sheet.hover],
+    }
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(visible(line).replace("·", " ") for line in text.split("\n"))
