@@ -112,11 +112,11 @@ class Codec:
     through: str = ""
     copied: bool = False
     shared: bool = False
+    plain: bool = field(init=False)
+    """The value is the native tensor itself."""
 
-    @property
-    def plain(self) -> bool:
-        """The value is the native tensor itself."""
-        return self.view is None and not self.computed and not self.separate
+    def __post_init__(self) -> None:
+        self.plain = self.view is None and not self.computed and not self.separate
 
     @property
     def separate(self) -> bool:

@@ -77,15 +77,25 @@ def _set_modes(wanted: list[Any]) -> None:
 
 
 def cross(switch: Callable[[], Any], mine: Side, theirs: Side) -> Any:
-    """Leave for the other side by `switch()`; come back with this side's thread state as it was."""
+    """Leave for the other side by `switch()`; come back with this side's thread state as it was.
+
+    The other side puts its own state in place when it wakes up in here; one that is only now beginning does it itself.
+    """
     mine.note()
-    guard = _C._InferenceMode(theirs.inference) if theirs.inference is not mine.inference else None
-    if guard is not None:
-        guard.__enter__()
+    if theirs.inference is not mine.inference:
+        return _cross_inference(switch, mine, theirs.inference)
     try:
-        theirs.restore()
         return switch()
     finally:
-        if guard is not None:
-            guard.__exit__(None, None, None)
+        mine.restore()
+
+
+def _cross_inference(switch: Callable[[], Any], mine: Side, inference: bool) -> Any:
+    """Cross where inference mode differs: it must be left by the side, and in the order, that entered it."""
+    guard = _C._InferenceMode(inference)
+    guard.__enter__()
+    try:
+        return switch()
+    finally:
+        guard.__exit__(None, None, None)
         mine.restore()

@@ -104,7 +104,7 @@ class Handed:
     def __init__(self, point: Point | Computed, native: Any, batch: int) -> None:
         self.point, self.native, self.value = point, native, native
         self.ref: weakref.ref[Tensor] | None = None
-        if isinstance(point, Point) and isinstance(native, Tensor):
+        if isinstance(point, Point) and not point.codec.plain and isinstance(native, Tensor):
             self.value = point.codec.take(native, batch)
         self.version = _version(self.value)
 
@@ -123,7 +123,8 @@ class Handed:
             raise late_or_read_only(point)
         if not point.codec.plain or self.native is not payload.get(point.item):
             self._put_back(point, payload, batch, edited)
-        self.version = _version(self.value)
+        if edited:
+            self.version = _version(self.value)
         return edited
 
     def refuse_if_derived(self) -> None:

@@ -28,6 +28,8 @@ class Preparer:
         self.module: Any = module
         self.tokenizer, self.positions = tokenizer, positions
         self._keywords: dict[tuple[str, ...], Keywords] = {}
+        self._full: Tensor | None = None  # the last mask made here that is known to have no zero
+        self._embedding = _home(module, module.get_input_embeddings())
         self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
@@ -39,6 +41,12 @@ class Preparer:
         batch = self._batch(inputs, for_tokenizer, known) | {name: self._own(value) for name, value in for_call.items()}
         self._check(batch)
         return batch if also else self._with_positions(batch)
+
+    @property
+    def embedding(self) -> Any:
+        """The token embedding as it is now, also after the vocabulary was resized."""
+        held_by, name = self._embedding
+        return held_by[name]
 
     def _known(self, also: tuple[str, ...]) -> Keywords:
         """The keywords of this call; looked up once, since signatures are slow to read."""
@@ -99,7 +107,8 @@ class Preparer:
         if not isinstance(inputs, Tensor):
             return self._padded(_rows(inputs))
         ids = self._own(_as_ids(inputs))
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        self._full = torch.ones_like(ids)
+        return {"input_ids": ids, "attention_mask": self._full}
 
     def _padded(self, rows: list[list[int]], masks: list[list[int]] | None = None) -> Batch:
         """Rows as one tensor, padded on the left to the longest, with the mask that says so."""
@@ -115,7 +124,7 @@ class Preparer:
         config = self.module.config  # a wrapper's may leave it to its text model's
         text = config.get_text_config() if hasattr(config, "get_text_config") else config
         ids = [getattr(source, "pad_token_id", None) for source in (self.tokenizer, config, text)]
-        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+        rows = getattr(self.embedding, "num_embeddings", None)
         return next((found for found in ids if isinstance(found, int) and 0 <= found < (rows or found + 1)), 0)
 
     # -- checks and completion -------------------------------------------------------------------------------------
@@ -125,7 +134,7 @@ class Preparer:
         first = batch.get("inputs_embeds") if first is None else first
         if first is None:
             raise InputError(f"nothing to run: hand in {_TAKEN} (with input_ids or inputs_embeds)")
-        if not isinstance(first, Tensor) or 0 in first.shape[:2]:
+        if not isinstance(first, Tensor) or not first.numel():
             shown = list(first.shape) if isinstance(first, Tensor) else type(first).__name__
             raise InputError(f"an empty input: {shown}; every row needs at least one token")
         if batch.get("return_dict") is False:
@@ -134,8 +143,9 @@ class Preparer:
             self._check_vocabulary(first)
 
     def _check_vocabulary(self, ids: Tensor) -> None:
-        rows = getattr(self.module.get_input_embeddings(), "num_embeddings", None)
-        least, most = int(ids.min()), int(ids.max())
+        rows = getattr(self.embedding, "num_embeddings", None)
+        numbers = ids.flatten().tolist()  # for a prompt, Python finds the ends of a list sooner than torch a tensor's
+        least, most = min(numbers), max(numbers)
         if rows and (least < 0 or most >= rows):
             raise InputError(f"id {most if most >= rows else least} is not in the vocabulary: 0 to {rows - 1}")
 
@@ -144,7 +154,9 @@ class Preparer:
         mask, ids = batch.get("attention_mask"), batch.get("input_ids", batch.get("inputs_embeds"))
         if batch.get("position_ids") is not None or "position_ids" not in self._forward or not self.positions:
             return batch
-        if not isinstance(mask, Tensor) or mask.ndim != 2 or bool(mask.all()) or not isinstance(ids, Tensor):
+        if not isinstance(mask, Tensor) or mask is self._full or mask.ndim != 2 or bool(mask.all()):
+            return batch
+        if not isinstance(ids, Tensor):
             return batch
         positions = (mask.long().cumsum(-1) - 1).clamp(min=0)
         return {**batch, "position_ids": positions[:, -ids.shape[1] :]}  # a mask may reach back over a cache
@@ -153,7 +165,14 @@ class Preparer:
         """The run's own copy of a tensor, where the model's embedding is."""
         if not isinstance(value, Tensor):
             return value
-        return value.to(self.module.get_input_embeddings().weight.device, copy=True)
+        return value.to(self.embedding.weight.device, copy=True)
+
+
+def _home(module: nn.Module, part: nn.Module) -> tuple[dict[str, Any], str]:
+    """The table of children that a module inside another is kept in, and its name there."""
+    tables = (parent._modules for parent in module.modules())
+    found = ((table, name) for table in tables for name, child in table.items() if child is part)
+    return next(found, ({"": part}, ""))
 
 
 def _is_text(inputs: Any) -> bool:

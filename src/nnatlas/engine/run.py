@@ -200,6 +200,7 @@ class Run:
     def _drive(self) -> None:
         """The forward's side: everything that runs between two stops happens in here."""
         assert self._call is not None
+        self._inside.restore()
         try:
             self.output = self._call()
         except GreenletExit:
