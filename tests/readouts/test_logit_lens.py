@@ -11,8 +11,9 @@ from torch import nn
 import nnatlas
 from nnatlas import families
 from nnatlas.errors import InputError
+from nnatlas.grid import Grid
 from nnatlas.readouts import logit_lens
-from nnatlas.readouts.lens_view import NARROWEST, bar, html, tables
+from nnatlas.readouts.lens_view import NARROWEST, bar, tables
 from nnatlas.show import text_of
 
 PROMPT = "The tower"
@@ -178,10 +179,29 @@ def test_a_bar_for_a_probability():
 
 def test_hostile_tokens_are_shown_as_text(model, lens):
     hostile = logit_lens(model, "<script>[bold]\x1b[31m")
-    page = html(hostile)
-    assert "<script" not in page and "&lt;" in page and "\x1b" not in page
+    page = hostile._repr_html_()
+    assert "<script>[" not in page and "&lt;script&gt;[bold]" in page.replace('</th><th scope="col">', "")
+    assert "\x1b" not in page
     heads = text_of(hostile, 400).split("\n")[0]
     assert "\x1b" not in heads and "\\x1b" in heads and "[ " in heads
+
+
+def test_its_grid_has_tokens_with_their_probabilities(lens):
+    pages = lens.grid()
+    assert list(pages) == ["0", "1"]
+    second = pages["1"]
+    assert second.rows.labels == ("0", "1", "2", "3") and second.columns.labels == ("<|begin|>", "H", "i")
+    best = lens.top(2)
+    assert second.values[2][-1] == pytest.approx(float(best.probabilities[2, 1, -1, 0]))
+    assert second.text[2][-1] == best.tokens[2][1][-1][0]
+    first, *_, last = second.hover[2][-1].split("\n")
+    assert first.startswith(f"{best.probabilities[2, 1, -1, 0]:.4f} ")
+    assert (
+        last
+        == f"entropy {lens.entropy[2, 1, -1]:.3g} nats, KL to the final layer {lens.kl_to_final[2, 1, -1]:.3g} nats"
+    )
+    alone = logit_lens(lens.model, "Hi").grid()
+    assert isinstance(alone, Grid) and alone.text == second.text
 
 
 def test_a_frame(lens):

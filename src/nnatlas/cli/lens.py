@@ -10,7 +10,6 @@ import typer
 
 from nnatlas.cli import models
 from nnatlas.cli.output import Json, console, print_json, progress
-from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
     from nnatlas.readouts import LogitLens
@@ -168,16 +167,7 @@ class LensView:
     # -- as a page -------------------------------------------------------------------------------------------------
 
     def write_page(self, path: Path, title: str) -> None:
-        """A web page with the shaded table, self-contained."""
-        from html import escape
+        """An interactive page, self-contained."""
+        from nnatlas.readouts.lens_view import grid
 
-        page = (
-            f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{escape(title)}: logit lens</title>"
-            f"<body style='font-family:sans-serif;margin:2em'><h1>{escape(title)}: logit lens</h1>"
-            f"{self.lens._repr_html_()}</body></html>\n"
-        )
-        try:
-            path.write_text(page, encoding="utf-8")
-        except OSError as wrong:
-            raise InputError(f"cannot write {str(path)!r}: {wrong.strerror}") from None
-        print(path)
+        print(grid(self.lens, f"{title}: logit lens", self.last).html(path))

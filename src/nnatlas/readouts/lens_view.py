@@ -1,4 +1,4 @@
-"""How a logit lens looks: bands of columns for a terminal, a shaded table for a notebook, rows for a DataFrame.
+"""How a logit lens looks: bands of columns for a terminal, a grid for notebooks and pages, rows for a DataFrame.
 
 A cell is a token and a bar for its probability, so it also reads without colour.  The forward runs from top to bottom,
 so the last layer, which is what the model says, stands at the foot.
@@ -7,18 +7,18 @@ so the last layer, which is what the model says, stands at the foot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from nnatlas.errors import InputError
+from nnatlas.grid import Axis, Grid, Pages
+from nnatlas.grid.shown import needed
 from nnatlas.show import visible
 
 if TYPE_CHECKING:
-    from nnatlas.readouts.logit_lens import LogitLens
+    from nnatlas.readouts.logit_lens import LogitLens, Top
 
 BARS = "▁▂▃▄▅▆▇█"
 NARROWEST, WIDEST = 7, 14  # columns of a cell, its bar and the gap after it included
@@ -103,40 +103,43 @@ def shade(chance: float) -> tuple[int, ...]:
     return tuple(round(low + (high - low) * chance) for low, high in zip(UNLIKELY, LIKELY, strict=True))
 
 
-def html(lens: LogitLens) -> str:
-    """A shaded table for each prompt, self-contained; hovering over a cell lists its five best tokens."""
+def grid(lens: LogitLens, title: str = "", last: int | None = None) -> Grid | Pages:
+    """Each prompt as a grid of layers and positions; a cell's hover lists its five best tokens."""
     best = lens.top(min(5, lens.model.vocab_size))
-    return "".join(_html_table(lens, best, row) for row in range(len(lens.mask)))
+    sheets = [_sheet(lens, best, row, last, title or "logit lens") for row in range(len(lens.mask))]
+    if len(sheets) == 1:
+        return sheets[0]
+    return Pages("prompt", dict(zip(map(str, range(len(sheets))), sheets, strict=True)), title or "logit lens")
 
 
-def _html_table(lens: LogitLens, best: Any, row: int) -> str:
-    positions = _real(lens, row)
-    heads = "".join(f"<th>{escape(visible(lens.tokens[row][at]))}</th>" for at in positions)
-    body = "".join(
-        f"<tr><th>{escape(label)}</th>"
-        + "".join(_html_cell(best.tokens[i][row][at], best.probabilities[i, row, at].tolist()) for at in positions)
-        + "</tr>"
-        for i, label in enumerate(layer_labels(lens))
+def _sheet(lens: LogitLens, best: Top, row: int, last: int | None, title: str) -> Grid:
+    positions = _real(lens, row)[-(last or 0) :]
+    layers = range(len(lens.values))
+    return Grid(
+        best.probabilities[:, row, positions, 0],
+        Axis("layer", layer_labels(lens)),
+        Axis("position", [lens.tokens[row][at] for at in positions], numbered=True),
+        title=title,
+        units="probability",
+        text=[[best.tokens[i][row][at][0] for at in positions] for i in layers],
+        hover=[[_hover(lens, best, i, row, at) for at in positions] for i in layers],
+        limits=(0, 1),
+        note=f"not the model's own prediction: {lens.note}" if lens.note else "",
     )
-    return (
-        "<div style='overflow-x:auto'><table style='border-collapse:separate;border-spacing:1px;font:12px monospace'>"
-        f"<thead><tr><th>layer</th>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
-def _html_cell(tokens: list[str], chances: list[float]) -> str:
-    hover = "\n".join(f"{chance:.4f} {visible(token)}" for token, chance in zip(tokens, chances, strict=True))
-    colour = f"rgb{shade(chances[0])}"
-    style = f"background:{colour};color:#f5f5f5;padding:2px 4px;white-space:nowrap"
-    return f"<td style='{style}' title='{escape(hover)}'>{escape(visible(tokens[0]))}</td>"
+def _hover(lens: LogitLens, best: Top, layer: int, row: int, at: int) -> str:
+    chances = best.probabilities[layer, row, at].tolist()
+    said = [
+        f"{chance:.4f} {visible(token)}" for token, chance in zip(best.tokens[layer][row][at], chances, strict=True)
+    ]
+    entropy, kl = float(lens.entropy[layer, row, at]), float(lens.kl_to_final[layer, row, at])
+    return "\n".join([*said, f"entropy {entropy:.3g} nats, KL to the final layer {kl:.3g} nats"])
 
 
 def frame(lens: LogitLens) -> Any:
     """The lens as a DataFrame (see `LogitLens.frame`)."""
-    try:
-        import pandas
-    except ImportError:
-        raise InputError("a DataFrame needs pandas: pip install 'nnatlas[experiments]'") from None
+    pandas = needed("pandas")
     best, rows = lens.top(1), range(len(lens.mask))
     records = [
         {

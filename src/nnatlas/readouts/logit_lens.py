@@ -19,9 +19,11 @@ import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError
+from nnatlas.grid import Shown
 from nnatlas.readouts.tokens import token_ids, token_text
 
 if TYPE_CHECKING:
+    from nnatlas.grid import Grid, Pages
     from nnatlas.model import StandardizedTransformer
 
 CHUNK = 2**26
@@ -37,15 +39,15 @@ class Top:
     tokens: list[Any]
 
 
-@dataclass(frozen=True)
-class LogitLens:
+@dataclass(frozen=True, repr=False)
+class LogitLens(Shown):
     """What every layer would say at every position.  Made by `logit_lens`.
 
     Its results have the axes `layers batch seq ...`, on the CPU, in float32.  `layers` counts `values`, the names of
     the streams in the order they were asked for; `seq` counts positions of the padded batch, of which `mask` `[batch,
     seq]` tells the real ones.  Logarithms are natural, so entropy and divergence are in nats.
 
-    Printing it shows the most likely token per layer and position; a notebook shows a shaded table with hover texts.
+    Printing it shows the most likely token per layer and position; a notebook and `.html(path)` an interactive table.
     """
 
     model: StandardizedTransformer = field(repr=False)
@@ -153,20 +155,16 @@ class LogitLens:
 
     # -- how it looks ----------------------------------------------------------------------------------------------
 
-    def __repr__(self) -> str:
-        from nnatlas.show import text_of
+    def grid(self) -> Grid | Pages:
+        """The probability of each layer's best token, with the token as text: a grid, or a page for each prompt."""
+        from nnatlas.readouts.lens_view import grid
 
-        return text_of(self)
+        return grid(self)
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         from nnatlas.readouts.lens_view import tables
 
         yield from tables(self, options.max_width)
-
-    def _repr_html_(self) -> str:
-        from nnatlas.readouts.lens_view import html
-
-        return html(self)
 
 
 def logit_lens(
@@ -178,8 +176,7 @@ def logit_lens(
         model: any model that `nnatlas.load` made.
         prompt: one prompt or several, in every form that `model.trace` takes, with its keywords.
         values: names or patterns of residual streams, `batch seq hidden_size`: `"layers.*.layer_mid"` looks between
-        attention
-            and MLP, `["layers.0.layer_input", "layers.*.layer_output"]` begins with the embeddings.
+            attention and MLP, `["layers.0.layer_input", "layers.*.layer_output"]` begins with the embeddings.
 
     Raises:
         InputError: a value is not a residual stream, or the prompt cannot be run.
