@@ -129,7 +129,8 @@ class Note:
     def marks(self) -> Iterator[Mark]:
         """How each claim and each set of equations is known."""
         equations = (part for part in self.parts() if isinstance(part, Equations))
-        yield from (one.mark for one in (*self.texts(), *equations) if one.mark is not None)
+        marked: list[Text | Equations] = [*self.texts(), *equations]
+        yield from (one.mark for one in marked if one.mark is not None)
 
     def examples(self) -> Iterator[Code]:
         return (part for part in self.parts() if isinstance(part, Code))
