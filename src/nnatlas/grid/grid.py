@@ -38,7 +38,7 @@ class Grid(Shown):
         layer 0, position 1 ·cat: 0.7
     """
 
-    values: Cells
+    values: Any
     rows: Axis
     columns: Axis
     title: str = ""
