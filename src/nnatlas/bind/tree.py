@@ -142,6 +142,7 @@ class BoundModel:
         self.config = _text_config(module.config)
         self.blocks: list[Host] = []
         self.runs: list[Any] = []  # open runs, innermost last
+        self.standing: Any = None  # edits that stand, if any: see engine.standing
         self.orders: dict[Hashable, dict[Any, int]] = {}  # learned, by a block's build: see engine.order
         self.outer: dict[Any, Any] = {}  # likewise, of what lies outside the blocks
         self.learned = 0  # how many such lessons there have been

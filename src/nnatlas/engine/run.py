@@ -57,6 +57,8 @@ class Run:
         self._body, self._inside = Side(), Side()
         self.forward = greenlet(self._drive)
         self.forward.gr_context = contextvars.copy_context()
+        if self.model.standing is not None:
+            self.model.standing.welcome(self)
         self.state = OPEN
         self.model.runs.append(self)
         return self

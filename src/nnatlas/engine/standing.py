@@ -11,7 +11,8 @@ the very place acts from the next time on; one entered in the middle of a watche
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -44,9 +45,11 @@ class StandingEdit:
         """Stand from now on; what the place lacks on this load is raised here."""
         refuse_compiled(self.point.module)
         trial = Alone(model)
+        guest = Guest(self, Visit(trial, model))
         try:
-            Guest(self, Visit(trial, model)).sit_down()
+            guest.sit_down()
         finally:
+            guest.get_up()
             trial.end()
         if model.standing is None:
             model.standing = Standing(model)
@@ -89,6 +92,8 @@ class Standing:
         self.model.standing = None
         for visit in tuple(self.visits):
             visit.end()
+            if isinstance(visit.run, Alone):
+                visit.run.end()
 
     def welcome(self, run: Run) -> Visit:
         """Take the edits into a run, which has put no tap yet; they go when it ends."""
@@ -158,28 +163,40 @@ class Visit:
         self.guests: dict[StandingEdit, Guest] = {}
         self.removers: list[Remover] = []
         self._call: ModelCall | None = None
-        self._prompt: int | None = None
+        self._prompt: int | None = None  # columns that the run's first call read
+        if run.calls > 1:
+            self._prompt = 0  # come too late to know: all counts as new
+        if run.calls:
+            self._catch_up()
 
     @property
     def call(self) -> ModelCall:
-        """The call that is running; one that began before any edit stood is known by its size and mask."""
-        if self._call is None:
-            later = self.run.calls > 1
-            self._call = ModelCall(self.run.size, self.run.mask, 0, 0 if later else None, self._device)
+        """The call that is running."""
+        assert self._call is not None, "the model is called before anything in it"
         return self._call
+
+    def _catch_up(self) -> None:
+        """Know a call that began before any edit stood: by its arguments where it still stands at its start, else only by
+        its size and mask."""
+        stop = self.run._stop
+        if stop is not None and stop.site == self.model.start.site:
+            self.begin(stop.payload, {})
+        else:
+            self._call = ModelCall(self.run._size, self.run.mask, 0, self._prompt, self._device)
+            self._prompt = self._call.prompt
 
     @property
     def _device(self) -> torch.device:
         return next(self.model.module.parameters()).device
 
-    def begin(self, call: Call, read: WeakKeyDictionary[Any, int]) -> None:
+    def begin(self, call: Call, read: MutableMapping[Any, int]) -> None:
         """A call of the model begins: note its size, and how far its cache reaches."""
         self.run.note_call(call.args, call.kwargs)
         inputs = next((one for one in (*call.args, *call.kwargs.values()) if isinstance(one, Tensor)), None)
         device = self._device if inputs is None else inputs.device
         past = cached_columns(call.kwargs, read)
-        self._call = ModelCall(self.run.size_now, self.run.mask, past, self._prompt, device)
-        if self._prompt is None and not isinstance(self.run, Alone):
+        self._call = ModelCall(self.run._size, self.run.mask, past, self._prompt, device)
+        if not isinstance(self.run, Alone) and self._prompt is None:
             self._prompt = self._call.prompt = self._call.width
         if (cache := cache_of(call.kwargs)) is not None:
             read[cache] = self._call.width
@@ -243,15 +260,20 @@ class Guest:
         if after is not None and site == after.site:
             self.past_layers = True
             return False
-        return after is None or self.past_layers
+        return site == self.point.site and (after is None or self.past_layers)
 
     def reach(self, site: Any, payload: Any, at: Point | None = None) -> None:
         """Do what the edit does, out of sight of whatever watches torch functions here."""
         self.past_layers = False
-        with torch._C.DisableTorchFunction():
+        with _unwatched():
             stop = Stop(site, payload, self.run.rows)
             new = self.edit.function(stop.hand(self.point), self.visit.call)
             if new is not None:
                 stop.assign(self.point, new)
             stop.settle()
             stop.release()
+
+
+def _unwatched() -> AbstractContextManager[Any]:
+    """Out of sight of function modes, where there are any."""
+    return torch._C.DisableTorchFunction() if torch._C._len_torch_function_stack() else nullcontext()

@@ -47,13 +47,13 @@ class Taps:
         for module in point.armed:
             if id(module) not in self._armed:
                 self._arm(run, module)
-        _refuse_compiled(point.module)
+        refuse_compiled(point.module)
         for prepare in PREPARE:
             prepare(run, point)
         self._waiting.append(INSTALLERS[point.stage](run, point))
 
     def _arm(self, run: Run, module: nn.Module) -> None:
-        _refuse_compiled(module)
+        refuse_compiled(module)
         self._armed.add(id(module))
         end = self._model.ends.get(id(module))
         hook = _armed if end is None else _ending(run, end)
@@ -112,7 +112,8 @@ def _ending(run: Run, end: Point) -> Callable[..., Any]:
     return stop_in_vain
 
 
-def _refuse_compiled(module: nn.Module) -> None:
+def refuse_compiled(module: nn.Module) -> None:
+    """Raise for a module whose compiled forward would not look at hooks."""
     forward = module.__dict__.get("forward")
     if module._compiled_call_impl is not None or hasattr(forward, "_torchdynamo_orig_callable"):
         raise InputError(

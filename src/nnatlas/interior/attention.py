@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from greenlet import getcurrent, greenlet
-from torch import Tensor, nn
+from torch import nn
 
 from nnatlas.bind.points import ATTENTION, Point
 from nnatlas.engine.payloads import Tensors
 from nnatlas.engine.run import Run
+from nnatlas.engine.standing import Guest
 from nnatlas.engine.taps import INSTALLERS, Remover
 from nnatlas.errors import Unavailable
 from nnatlas.interior.masks import additive
@@ -43,7 +44,8 @@ class Dispatcher:
             if not self.wanted:
                 self.before = self.interface._local_mapping.get(self.name)
                 self.interface[self.name] = self
-            self.wanted.setdefault(look.key, []).append(look)
+            looks = self.wanted.setdefault(look.key, [])
+            looks.insert(sum(other.stands for other in looks) if look.stands else len(looks), look)
 
     def remove(self, look: Look) -> None:
         with _LOCK:
@@ -65,47 +67,68 @@ class Dispatcher:
         looks = self.wanted.get((getcurrent(), id(module)))
         if not looks:
             return self.configured(module)(module, *args, **kwargs)
-        return looks[0].run_call(self.configured(module), module, *args, **kwargs)
+        return Looks(looks).run_call(self.configured(module), module, *args, **kwargs)
 
 
 _DISPATCHERS: dict[tuple[int, str], Dispatcher] = {}
 
 
 class Look:
-    """One run's look into one attention module's call."""
+    """One run's look into one attention module's call, or that of an edit that stands in the run."""
 
     def __init__(self, run: Run, module: nn.Module) -> None:
-        self.run, self.module = run, module
+        self.run, self.stands = run, isinstance(run, Guest)
         self.key = (run.forward, id(module))
-        self.site = lambda step: (id(module), ATTENTION, step)
+        self._module = id(module)
 
-    def stop(self, step: str, *tensors: Any) -> list[Any]:
+    def wants(self, step: str) -> bool:
+        return self.run.wants((self._module, ATTENTION, step))
+
+    def stop(self, step: str, tensors: list[Any]) -> list[Any]:
         """Stop at a step if the body waits for it; the tensors to go on with."""
-        if not self.run.wants(self.site(step)):
-            return list(tensors)
+        if not self.wants(step):
+            return tensors
         payload = Tensors(*tensors)
-        self.run.reach(self.site(step), payload)
+        self.run.reach((self._module, ATTENTION, step), payload)
         return payload.tensors
 
+
+class Looks:
+    """Everybody's looks into one call: first the standing edits', in the order in which they were entered."""
+
+    def __init__(self, looks: list[Look]) -> None:
+        self.looks = tuple(looks)  # one of a run serves whatever its body asks for until the call is over
+
+    def wants(self, *steps: str) -> bool:
+        return any(look.wants(step) for step in steps for look in self.looks)
+
+    def stop(self, step: str, *tensors: Any) -> list[Any]:
+        """Let each look at a step in its turn; the tensors to go on with."""
+        passed = list(tensors)
+        for look in self.looks:
+            passed = look.stop(step, passed)
+        return passed
+
     def run_call(self, configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        query, key, value = self.stop("inputs", *args[:3])
+        inputs = self.stop("inputs", *args[:3])
         mask, rest = (args[3], args[4:]) if len(args) > 3 else (kwargs.pop("attention_mask", None), ())
-        if self.run.wants(self.site("scores")) or self.run.wants(self.site("probabilities")):
-            output, weights = self._step_by_step(configured, query, key, value, mask, *rest, **kwargs)
-        else:
-            output, weights = configured(module, query, key, value, mask, *rest, **kwargs)
+        way = self._step_by_step if self.wants("scores", "probabilities") else _as_configured
+        output, weights = way(configured, module, *inputs, mask, *rest, **kwargs)
         return self.stop("out", output)[0], weights
 
-    def _step_by_step(
-        self, configured: Function, query: Tensor, key: Tensor, value: Tensor, mask: Any, *rest: Any, **kwargs: Any
-    ) -> Any:
-        eager = eager_of(self.module)
-        mask = additive(self.module, mask, query, key, kwargs.get("is_causal"))
-        with Watch(self.run, ("softmax", "dropout")) as watch:
+    def _step_by_step(self, configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        query, key, value, mask, *rest = args
+        eager = eager_of(module)
+        mask = additive(module, mask, query, key, kwargs.get("is_causal"))
+        with Watch(self.looks[0].run, ("softmax", "dropout")) as watch:
             watch.before("softmax", 0, lambda call: call.set(0, self.stop("scores", call.get(0))[0]))
             watch.after("dropout", 0, lambda result: result.set(None, self.stop("probabilities", result.get(None))[0]))
-            output, weights = eager(self.module, query, key, value, mask, *rest, **kwargs)
+            output, weights = eager(module, query, key, value, mask, *rest, **kwargs)
         return output, weights if configured is eager else None
+
+
+def _as_configured(configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    return configured(module, *args, **kwargs)
 
 
 def eager_of(module: nn.Module) -> Function:

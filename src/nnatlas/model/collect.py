@@ -12,6 +12,7 @@ from typing import Any
 from greenlet import getcurrent
 from torch import Tensor, nn
 
+from nnatlas.bind.cells import unavailable
 from nnatlas.bind.paths import lookup
 from nnatlas.bind.points import Computed, Point
 from nnatlas.bind.tree import BoundModel
@@ -22,6 +23,8 @@ from nnatlas.engine.held import Handed
 from nnatlas.engine.run import Run
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.model.node import native_side
+from nnatlas.places import Absent
+from nnatlas.values import RARE, VALUES
 
 
 class Collected(Mapping[str, Any]):
@@ -70,7 +73,7 @@ def plain_name(name: str) -> str:
 
 def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) -> Collected:
     """Run one forward and keep the named values, in the order in which they were asked for."""
-    points = _wanted(model, patterns)
+    points = wanted_points(model, patterns)
     gathering = Gathering(model)
     for point in points.values():
         gathering.need(point)
@@ -78,7 +81,7 @@ def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) ->
     return Collected({name: gathering.value(point) for name, point in points.items()})
 
 
-def _wanted(model: BoundModel, patterns: list[str]) -> dict[str, Point | Computed]:
+def wanted_points(model: BoundModel, patterns: list[str]) -> dict[str, Point | Computed]:
     """Points by plain name for each name or pattern; a pattern takes the blocks that have the value."""
     found: dict[str, Point | Computed] = {}
     for pattern in patterns:
@@ -97,9 +100,21 @@ def _points(model: BoundModel, name: str) -> dict[str, Point | Computed]:
     if not matches and absent is not None:
         raise absent
     if not matches:
+        _refuse_missing_part(model, name)
         near = difflib.get_close_matches(name, model.names, 3)
         raise InputError(f"no value is called {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
     return matches
+
+
+def _refuse_missing_part(model: BoundModel, name: str) -> None:
+    """`Unavailable` with the reason if a value is asked of a part that its block does not have."""
+    found = re.fullmatch(r"layers\.(\d+|\*)\.(self_attn|linear_attn|mlp)\.(\w+)", name)
+    if found is None or f"{found[2]}.{found[3]}" not in VALUES | RARE:
+        return
+    blocks = model.blocks if found[1] == "*" else model.blocks[int(found[1]) : int(found[1]) + 1]
+    for block in blocks:
+        if isinstance(bound := block.roles[found[2]], Absent):
+            raise unavailable(block, f"{found[2]}.{found[3]}", bound.reason)
 
 
 def _match(model: BoundModel, pattern: str) -> tuple[dict[str, Point | Computed], Unavailable | None]:
@@ -161,6 +176,8 @@ class Gathering(Run):
         complaints.refuse_checkpointing(self.model.module)
         self.forward, side = getcurrent(), Side()
         try:
+            if self.model.standing is not None:
+                self.model.standing.welcome(self)
             for points in self._by_site.values():
                 self._taps.wait(self, points[0])
             with contextlib.suppress(_Enough):

@@ -18,7 +18,9 @@ from nnatlas.model.readout import project
 from nnatlas.model.support import Support, support_of
 
 if TYPE_CHECKING:
+    from nnatlas.engine.standing import Function
     from nnatlas.model.collect import Collected
+    from nnatlas.model.editing import Editing
 
 assert interior  # imported for what it teaches the engine
 
@@ -159,6 +161,31 @@ class StandardizedTransformer(ModelNode):
         return collect(
             self._owner, self._prepare(inputs, keywords), [values] if isinstance(values, str) else list(values)
         )
+
+    def editing(self, values: str | Iterable[str], function: Function, of: Any = None) -> Editing:
+        """A standing edit: `function(value, call)` at one or more values, in every forward of the model inside the `with`.
+
+        That is every forward of `trace`, `generate`, `collect` and of calling the model, or transformers' `generate`, itself.
+        The function writes into the value, or returns what shall stand in its place (None: what it has written).  `call`
+        says which tokens this forward reads (`engine.model_call.ModelCall`).  Several edits at one place are made in the
+        order in which they were entered, and a read in a run sees the value after all of them.  `of` is what `edits()`
+        lists it as.
+
+        Errors, at this line: `Unavailable`, `ReadOnly`, and `InputError` for a name that nothing has.
+
+        >>> with model.editing("layers.3.mlp.mlp_output", lambda value, call: value * 0.5):
+        ...     with model.generate("Once upon a time", max_new_tokens=20) as run:
+        ...         pass
+        """
+        from nnatlas.model.editing import Editing
+
+        return Editing(self._owner, [values] if isinstance(values, str) else values, function, of)
+
+    def edits(self) -> list[Any]:
+        """The edits that stand on the model now, in the order in which they were entered."""
+        from nnatlas.model.editing import standing_on
+
+        return standing_on(self._owner)
 
     def _decode(self, ids: Any, start: int) -> Any:
         ids = getattr(ids, "sequences", ids)
