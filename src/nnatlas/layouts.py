@@ -8,8 +8,9 @@ a call rather than to a model, so they are free: they only have to agree with th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from nnatlas._record import Record
 
 AXES: Final = {
     "batch": "rows of the batch",
@@ -35,11 +36,22 @@ AXES: Final = {
     "conv_channels": "channels of a mixer's short convolution",
     "parts": "pieces that a recurrent state is kept in",
     "conv_width": "positions that a short convolution sees, its own included",
+    "images": "images of the call, those of all its rows in order",
+    "tiles": "pieces that images were cut into, each seen as an image of its own",
+    "patches": "patches of one image, row by row",
+    "class_and_patches": "the class token, then the patches of one image",
+    "patches_and_class": "the patches of one tile, then the class token",
+    "packed_patches": "the patches of all images, one image after the other, without padding",
+    "windowed_patches": "the patches of all images, window after window",
+    "chunk": "patches of the first image (or window): this attention is called once for each, and the first is served",
+    "image_tokens": "places of images in the token stream, in order",
+    "rows": "rows of patches",
+    "columns": "patches of a row",
+    "one": "an axis of length 1",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """A name for an ordered set of axes, such as Queries = `batch num_heads seq qk_head_dim`."""
 
     name: str
@@ -70,6 +82,7 @@ LAYOUTS: Final = {
         _layout("Routing", "batch seq num_experts"),
         _layout("TopExperts", "batch seq top_k"),
         _layout("ExpertNeurons", "tokens intermediate_size"),
+        _layout("ImageTokens", "image_tokens hidden_size"),
         _layout("Scalar", ""),
         _layout("Own", ""),  # the family's own axes: its cell says which
     )

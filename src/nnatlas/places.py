@@ -13,7 +13,8 @@
     same as attention_queries                             the very place of another value
 
 In a path `#` stands for the block's number, for parts that are kept in lists beside the blocks (`root.transformer.ffns.#`).
-An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart.
+An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart;
+a first axis `image_tokens+` also fits one that keeps it in several, which are laid end to end.
 Then, in this order: `* factor` or `/ factor`, `through exp` or `through sigmoid` (the value is that function of what the model
 holds), `or zeros` (zeros of the layout's size where the model passes none), `as <axes>` (this family's own axes), `copied`
 (the forward later overwrites the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor
@@ -30,17 +31,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from nnatlas._record import Record
 from nnatlas.errors import PlaceError
 
 ATTENTION_POINTS: Final = ("query", "key", "value", "scores", "probabilities", "out")
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Record):
     """A module's input or output; `item` picks an element, an argument or a field of it."""
 
     path: str
@@ -51,8 +51,7 @@ class Side:
         return f"the module {names.get(self.path, self.path)}'s {_side_words(self.side, self.item)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Record):
     """A point inside the call of the attention interface."""
 
     point: str
@@ -62,8 +61,7 @@ class Attention:
         return f"inside the attention call: its {said}"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Record):
     """The `index`-th call of a torch function while the module's forward runs."""
 
     path: str
@@ -77,8 +75,7 @@ class Operation:
         return f"inside {where}'s forward: {self.function} number {self.index}'s {_side_words(self.side, self.item)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Record):
     """One side of the `index`-th call of any one of `functions`."""
 
     functions: tuple[str, ...]
@@ -92,8 +89,7 @@ class Way:
         return f"{' or '.join(self.functions)}{number}'s call: {side}"
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Record):
     """A call of a named Python function, found in the module itself or in its modeling file, while its forward runs."""
 
     path: str
@@ -109,8 +105,7 @@ class Calls:
         return f"inside {where}'s forward, {'; or '.join(way.words() for way in self.ways)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Record):
     """A named function over other values of the host; an argument with a `>` is a place itself."""
 
     function: str
@@ -121,8 +116,7 @@ class Derived:
         return f"computed from {', '.join(said)}" if self.arguments else f"computed by {self.function}"
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(Record):
     """The very place of another value."""
 
     value: str
@@ -131,8 +125,7 @@ class Same:
         return f"the same as {self.value}"
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Record):
     """A role or value that this family does not have, and why."""
 
     reason: str
@@ -141,8 +134,7 @@ class Absent:
         return "nowhere"
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Record):
     """Axes of a native tensor.  Each group is one native axis: parts laid end to end, each part a product of axes.
 
     A digit stands for an axis of that length, of which `pick` chooses one entry; where a group has several parts and no
@@ -153,8 +145,7 @@ class Pattern:
     pick: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(Record):
     """Multiply by (or divide by) a config field, `sqrt(field)`, a number, or a live attribute such as `block.layer_scalar`."""
 
     name: str
@@ -168,8 +159,7 @@ class Factor:
 Source = Side | Attention | Operation | Calls | Derived | Same
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """A parsed cell."""
 
     text: str
@@ -193,8 +183,7 @@ class Place:
         return said + (", the call after the last block" if self.after_layers else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Record):
     """One summand of an identity: a value by name (`linear_attn.x` where two parts have one), times factors, or a place."""
 
     value: str
@@ -272,15 +261,15 @@ def _ways(reader: _Reader) -> tuple[Way, ...]:
 
 def _source(reader: _Reader) -> Source:
     same, point, operation, call, side = _SOURCES
-    if found := reader.match(_CALLS):
+    if " calls " in reader.text and (found := reader.match(_CALLS)):
         return Calls(found["path"], _ways(reader))
     if found := reader.match(same):
         return Same(found["value"])
     if found := reader.match(point):
         return Attention(found["point"])
-    if found := reader.match(operation):
+    if "~" in reader.text and (found := reader.match(operation)):
         return Operation(found["path"], found["function"], int(found["index"]), found["side"], _item(found))
-    if found := reader.match(call):
+    if "(" in reader.text and (found := reader.match(call)):
         arguments = tuple(part.strip() for part in found["arguments"].split(",") if part.strip())
         for argument in arguments:
             if ">" in argument:
@@ -297,7 +286,7 @@ def _source(reader: _Reader) -> Source:
 def _axes(text: str, reader: _Reader) -> tuple[str, ...]:
     axes = tuple(text.split())
     for axis in axes:
-        if not re.fullmatch(r"[a-z_]+\??|\d+", axis):
+        if not re.fullmatch(r"[a-z_]+[?+]?|\d+", axis):
             raise reader.fail(f"{axis!r} is not an axis: a name such as num_heads, or a number")
     return axes
 

@@ -1,19 +1,19 @@
 """The vocabulary: every value nnatlas knows, what it is, and on which host it hangs.
 
 This is the only place where a value is described; families say *where* it is read, never again *what* it is.
-Hosts are `model`, `block` (`model.layers[i]`), and a block's `self_attn`, `mlp` and `linear_attn`.
+Hosts are `model`, `block` (`model.layers[i]`), and a block's `self_attn`, `mlp` and `linear_attn`.  Where a model takes
+images there are `vision` and `projector` too, and the vision tower's blocks carry the values of any block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from nnatlas._record import Record
 from nnatlas.layouts import LAYOUTS, Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Record):
     """One named quantity.  `read_only` is empty, or the reason why an assignment cannot reach the model."""
 
     name: str
@@ -42,8 +42,16 @@ HOSTS: Final = {
 }
 
 
+VISION_HOSTS: Final = {
+    "vision": "the tower that reads images, and where they enter the text model: model.vision",
+    "projector": "what makes the tower's patches into tokens of the text model: model.projector",
+}
+
+
 def host_path(host: str) -> str:
-    """A host as it is typed: `model`, `model.layers[i]`, `model.layers[i].mlp`."""
+    """A host as it is typed: `model`, `model.layers[i]`, `model.layers[i].mlp`, `model.vision`."""
+    if host in VISION_HOSTS:
+        return f"model.{host}"
     return {"model": "model", "block": "model.layers[i]"}.get(host, f"model.layers[i].{host}")
 
 
@@ -118,10 +126,25 @@ VALUES: Final = _parse(_TABLE)
 RARE: Final = _parse(
     """
 model | multi_token_logits | Own | the logits of the heads that read tokens further ahead | they are several tensors, stacked for you
+vision | attended_features | Own | what the text model's cross-attention reads of the images
+block | added_features | ImageTokens | what the image adds to the stream behind this block, at the image's places
 mlp | mlp_gate | Own | the gate that decides for which tokens the MLP counts, before its sigmoid
 """
 )
 """Values that hardly any family has: they exist only where a row names them, and are not said to be absent elsewhere."""
+
+
+VISION: Final = _parse(
+    f"""
+vision | patch_embeddings | Own | what the patch embedding makes of each patch, before positions and class token
+vision | tower_output | Residual | the last block's stream, after the tower's own final norm where it has one
+vision | image_token_mask | Tokens | where the image's tokens stand: True at its places | {_DERIVED}
+vision | image_features | ImageTokens | what is written into the token stream at the image's places
+projector | projector_input | Own | what the projector is called with
+projector | projector_output | Own | what the projector makes of it
+"""
+)
+"""What models have that take images."""
 
 
 CACHED: Final = frozenset({"self_attn.attention_keys", "self_attn.attention_values"})
@@ -130,4 +153,5 @@ CACHED: Final = frozenset({"self_attn.attention_keys", "self_attn.attention_valu
 
 def on_host(host: str) -> tuple[Value, ...]:
     """The values that hang on one host, in vocabulary order."""
-    return tuple(value for value in VALUES.values() if value.host == host)
+    table = VISION if host in VISION_HOSTS else VALUES
+    return tuple(value for value in table.values() if value.host == host)

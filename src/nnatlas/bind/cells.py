@@ -37,7 +37,7 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
     """The point of `value` if it stood at the place `found`; `suffix` tells it apart from the value's own."""
     if isinstance(found.source, Same):
         return host.point(found.source.value)
-    layout = layouts.custom(found.axes) if found.axes else value.layout
+    layout = layouts.custom(found.axes) if found.axes else host.owner.laid_out(value.layout, found)
     if isinstance(found.source, Derived):
         source = found.source
         why = value.read_only or f"it is {source.words({})}; edit what it is computed from"
@@ -47,15 +47,16 @@ def point_at(host: Host, value: Value, found: Place, suffix: str = "") -> Point 
         name=name_of(host, value) + suffix,
         value=value,
         layout=layout,
-        sizes=host.sizes,
+        sizes=host.owner.sizes_of(host, value),
         place=found,
         module=module,
         path=path,
         above=above(host.owner.module, path),
         codec=_codec(host, value, found, layout),
-        block=host.index,
-        block_module=None if host.index is None else host.owner.blocks[host.index].module,
-        inside=path if host.index is None else path[len((host.block or host).path) + 1 :],
+        block=host.turn,
+        block_module=None if host.turn is None else host.owner.blocks[host.turn].module,
+        inside=path if host.turn is None else path[len((host.block or host).path) + 1 :],
+        ahead=host.owner.in_front,
         read_only=REPORTED if found.reported else value.read_only,
         watched=watched(host, path),
         calling=calling(host, path),
@@ -209,7 +210,8 @@ def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
 def _codec(host: Host, value: Value, place: Place, layout: layouts.Layout) -> Codec:
     scales = tuple((scale_of(host, factor), factor.divides) for factor in place.factors)
     try:
-        view = View(place.pattern, layout.axes, host.sizes) if place.pattern else None
+        pattern = host.owner.pattern_of(place)
+        view = View(pattern, layout.axes, host.sizes) if pattern else None
     except RowDoesNotFit as fault:
         raise RowDoesNotFit(f"families/{host.owner.family.name}.py, {place.text!r} on {host!r}: {fault}") from None
     return Codec(view, scales, place.through, place.copied or value.key in CACHED, place.shared)

@@ -39,6 +39,7 @@ class View:
     _order: tuple[int, ...] = ()
     _select: int | None = None
     _missing: int | None = None  # the axis that a call for one token leaves out
+    _joined: bool = False  # the first axis may come in several
 
     def __post_init__(self) -> None:
         axes: list[str] = []
@@ -52,6 +53,8 @@ class View:
                 self._splits.append((dim, part))
             if part[0].endswith("?"):
                 self._missing, part = dim, (part[0][:-1],)
+            if part[0].endswith("+"):
+                self._joined, part = True, (part[0][:-1],)
             axes += part
         literal = next((at for at, axis in enumerate(axes) if axis.isdigit()), None)
         if literal is not None:
@@ -71,6 +74,8 @@ class View:
     def __call__(self, native: Tensor, batch: int) -> Tensor:
         if self._missing is not None and native.ndim < len(self.pattern.groups):
             native = native.unsqueeze(self._missing)
+        if self._joined:
+            native = native.flatten(0, native.ndim - len(self.pattern.groups))
         apart = self._splits[:1] == [(0, TOKENS)] and native.ndim > len(self.pattern.groups)
         if self._narrow is not None:
             native = native.narrow(self._narrow[0] + apart, *self._narrow[1:])
@@ -146,7 +151,7 @@ class Codec:
             return native
         if self.view is None:  # a copy: not the body's tensor, which it may write into later
             return new.to(device=native.device, dtype=native.dtype, copy=not self.computed)
-        fresh = native.clone()
+        fresh = native.clone(memory_format=torch.contiguous_format)  # so that every view of it is one
         self.view(fresh, batch).copy_(new)
         return fresh
 

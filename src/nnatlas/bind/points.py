@@ -56,8 +56,14 @@ class Point:
     inside: str = ""  # the module's path in its block, or in the model
     site: Hashable = None
     armed: tuple[nn.Module, ...] = ()  # modules that must look at hooks for the stop to work: see engine.taps
+    ahead: bool = False  # its tap goes before hooks that are on the module already: transformers reads towers by such
     where: Any = None  # its place in the forward's order, and how much had been learned when that was looked up
     seen: int = -1
+
+    @property
+    def in_tower(self) -> bool:
+        """Whether it lies in what reads images, in front of the text model."""
+        return self.ahead
 
     def __post_init__(self) -> None:
         self.site = (id(self.module), self.stage, self.step)
@@ -78,3 +84,8 @@ class Computed:
     arguments: tuple[str, ...]
     host: Any  # bind.tree.Host, which makes points itself
     read_only: str = ""
+
+    @property
+    def in_tower(self) -> bool:
+        """Whether it is computed in what reads images, in front of the text model."""
+        return bool(self.host.owner.in_front)

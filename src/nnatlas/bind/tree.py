@@ -19,8 +19,8 @@ from nnatlas.bind.paths import join, lookup, meets
 from nnatlas.bind.points import INPUT, OUTPUT, Computed, Point
 from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.families._row import ROLES, Cell, Family
-from nnatlas.layouts import LAYOUTS
-from nnatlas.places import Absent, Calls
+from nnatlas.layouts import LAYOUTS, Layout
+from nnatlas.places import Absent, Calls, Pattern, Place
 from nnatlas.values import RARE, VALUES, Value, on_host
 
 _EDGE = Value("edge", "module", LAYOUTS["Own"], "where a call of the model or of a block begins or ends")
@@ -63,11 +63,12 @@ class Host:
             found |= sizing.mlp_sizes(self.module, modules, self.owner.config)
         elif self.kind == "linear_attn":
             found |= sizing.mixer_sizes(self.module, self.owner.config)
-        for block in (self,) if self.kind == "block" else reversed(self.owner.blocks) if self.kind == "model" else ():
+        stack = reversed(self.owner.blocks) if self.is_stack else ()
+        for block in (self,) if self.kind == "block" else stack:
             for part in block.parts.values():
                 found |= {name: size for name, size in part.sizes.items() if name in part.own_sizes}
         for name, path in self.owner.family.sizes.items():
-            if self.kind != "model" or path.startswith(("config.", "host.")):  # other paths start from a block
+            if not self.is_stack or path.startswith(("config.", "host.")):  # other paths start from a block
                 found[name] = self.owner.stated(path, self)
         return found
 
@@ -85,6 +86,16 @@ class Host:
     def build(self) -> Hashable:
         """What a block is made of: blocks of one build compute in one order."""
         return self.kinds, tuple((name, type(part)) for name, part in self.module.named_modules())
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether blocks are stacked in it: the model, or a tower in front of one."""
+        return self.kind in ("model", "vision")
+
+    @property
+    def turn(self) -> int | None:
+        """The number of the block in the forward's order; None outside the blocks, and in towers, whose order is learned."""
+        return None if self.owner.in_front else self.index
 
     @property
     def own_sizes(self) -> tuple[str, ...]:
@@ -137,6 +148,12 @@ class Host:
 class BoundModel:
     """A row met with a module: `root`, the `blocks`, and what the engine needs to know of the whole."""
 
+    prefix = ""
+    in_front = False
+    """Whether these blocks all run before those of a text model: see `bind.tower`."""
+    vision: BoundModel | None = None
+    """The tower in front of this text model, where it takes images."""
+
     def __init__(self, module: nn.Module, family: Family) -> None:
         self.module, self.family = module, family
         self.config = _text_config(module.config)
@@ -158,7 +175,8 @@ class BoundModel:
         """Host and value by the name that `collect` takes: `layers.3.self_attn.attention_output`."""
         hosts = (self.root, *(part for block in self.blocks for part in (block, *block.parts.values())))
         dotted = {host: join(host.name.replace("[", ".").replace("]", ""), "") for host in hosts}
-        return {join(dotted[host], value): (host, value) for host in hosts for value in host.values}
+        own = {join(dotted[host], value): (host, value) for host in hosts for value in host.values}
+        return own if self.vision is None else own | self.vision.names
 
     @cached_property
     def start(self) -> Point:
@@ -172,6 +190,18 @@ class BoundModel:
         named |= {block.path: f"the end of {block.name}" for block in self.blocks if not self.looped}
         points = [native_point(self, name, path, OUTPUT, None, _EDGE) for path, name in named.items()]
         return {id(point.module): point for point in points}
+
+    def laid_out(self, layout: Layout, place: Place) -> Layout:
+        """A value's layout in the words of this stack."""
+        return layout
+
+    def pattern_of(self, place: Place) -> Pattern | None:
+        """A cell's pattern in the words of this stack."""
+        return place.pattern
+
+    def sizes_of(self, host: Host, value: Value) -> Mapping[str, int]:
+        """The sizes that a value of a host has."""
+        return host.sizes
 
     def stated(self, path: str, host: Host) -> Any:
         """A number that the row points at: `config.x`, or an attribute under the block such as `self_attn.x`."""
@@ -205,7 +235,15 @@ class BoundModel:
             cells = {**cells, **kind.cells}
         names = tuple(kind.name for kind in kinds)
         block = Host(
-            "block", f"layers[{index}]", module, f"{self._stack()[1]}.{index}", self, {}, cells, index, kinds=names
+            "block",
+            f"{self.prefix}layers[{index}]",
+            module,
+            f"{self._stack()[1]}.{index}",
+            self,
+            {},
+            cells,
+            index,
+            kinds=names,
         )
         for name in (name for name, host in ROLES.items() if host == "block"):
             block.roles[name] = self._one(name, cells[name], module, block.path, block)

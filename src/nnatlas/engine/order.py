@@ -57,7 +57,7 @@ def _find(model: BoundModel, point: Point) -> Position | None:
         return Position(BLOCKS, point.block, *_in_block(model, point))
     if point.after is not None:
         return Position(AFTER, 0, START, START)
-    return model.outer.get(event(point)) or _declared(model, point)
+    return model.outer.get(event(point)) or _declared(model, point) or _within(model, point)
 
 
 def _declared(model: BoundModel, point: Point) -> Position | None:
@@ -67,6 +67,14 @@ def _declared(model: BoundModel, point: Point) -> Position | None:
             at += point.stage == OUTPUT
             return Position(phase, 0, at, at)
     return None
+
+
+def _within(model: BoundModel, point: Point) -> Position | None:
+    """Outside the blocks: while the point's module runs; in a tower of which nothing has been learned, before the blocks."""
+    start, end = (model.outer.get((point.inside, stage, "")) for stage in (INPUT, OUTPUT))
+    if start is not None and end is not None and point.stage not in (INPUT, OUTPUT):
+        return Position(start.phase, 0, start.first, end.last)
+    return Position(BEFORE, 0, START, END) if point.ahead else None
 
 
 def _in_block(model: BoundModel, point: Point) -> tuple[float, float]:
@@ -141,8 +149,9 @@ class Lesson:
             self._names.setdefault(id(module), name)
             self._on(module.register_forward_pre_hook, name, INPUT)
             self._on(module.register_forward_hook, name, OUTPUT)
-        if self.block is not None:
-            self._listen_to_attention(self.block)
+        tower = self.model.vision.blocks if self.model.vision is not None else ()
+        for block in (self.block,) if self.block is not None else tower:
+            self._listen_to_attention(block)
         end = self.block.module if self.block else self.model.module
         self._removers.append(end.register_forward_hook(self._finish).remove)
         return self

@@ -30,8 +30,12 @@ NEW, OPEN, CLOSED = "not open yet", "open", "over"
 class Run:
     """A forward under `with model.trace(...)`.  Users meet it as the model itself, or as `run` in `with ... as run`."""
 
-    def __init__(self, model: BoundModel, call: Callable[[], Any]) -> None:
+    images = False  # whether the call was handed any: whoever opens the run says so
+    ids: Any = None  # what the call of the model that is running was given to read
+
+    def __init__(self, model: BoundModel, call: Callable[[], Any], growing: bool = False) -> None:
         self.model, self.output = model, None
+        self.growing = growing  # whether an assignment may change the number of rows
         self.calls = 0  # of the whole model, so far
         self._size = [1, 0]  # batch and seq of the one that is running
         self.mask: Any = None  # its attention mask
@@ -75,6 +79,12 @@ class Run:
         finally:
             self._close()
 
+    def begin_with(self, prepare: Callable[[], None]) -> None:
+        """Have something done in the forward's greenlet before the model is called."""
+        call = self._call
+        assert call is not None
+        self._call = lambda: (prepare(), call())[1]
+
     def stop(self) -> None:
         """Abandon the rest of the forward; the body goes on, but nothing more can be read."""
         self._check_open()
@@ -114,7 +124,7 @@ class Run:
             self._taps.clear()
             if self in self.model.runs:
                 self.model.runs.remove(self)
-            self.forward = self.mask = self._call = self._failure = self._wanted = self.stands = self._stop = None
+            self.forward = self.mask = self.ids = self._call = self._failure = self._wanted = self.stands = self._stop = None
             self._past.clear()
             self.watches.clear()
             self.lessons.clear()
@@ -232,7 +242,7 @@ class Run:
     def reach(self, site: Hashable, payload: Any, at: Point | None = None) -> None:
         """Stop the forward here until the body asks for something else (called by taps, in the forward)."""
         self.stands, self._wanted = at or self._wanted, None
-        self._stop = Stop(site, payload, self.rows)
+        self._stop = Stop(site, payload, self.rows, self.growing)
         assert self.forward is not None and self.forward.parent is not None
         cross(self.forward.parent.switch, self._inside, self._body)
 
@@ -247,7 +257,7 @@ class Run:
 
     def note_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Remember the size and mask of the call of the whole model that begins."""
-        first = args[0] if args else kwargs.get("input_ids")
+        self.ids = first = args[0] if args else kwargs.get("input_ids")
         first = kwargs.get("inputs_embeds") if first is None else first
         self._size = [1, 0] if first is None else list(first.shape[:2])
         self.mask = kwargs.get("attention_mask")
@@ -257,6 +267,7 @@ class Run:
         stop, self._stop = self._stop, None
         if stop is not None:
             self._past.settle(stop)
+            self._size[0] = stop.batch
             if stop.site == self.model.start.site:
                 self.note_call(stop.payload.args, stop.payload.kwargs)
 

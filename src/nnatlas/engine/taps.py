@@ -144,7 +144,7 @@ def _tap_output(run: Run, point: Point) -> Remover:
         run.reach(site, result)
         return result.output if result.changed else None
 
-    return point.module.register_forward_hook(stop_after, with_kwargs=True).remove
+    return point.module.register_forward_hook(stop_after, with_kwargs=True, prepend=point.ahead).remove
 
 
 INSTALLERS[INPUT] = _tap_input

@@ -21,7 +21,7 @@ def head_contributions(run: Run, point: Computed, premix: Tensor) -> Tensor:
     projection = point.host.role("o_proj")[0]
     rows = projection_rows(projection).to(premix.dtype)
     split = rows.unflatten(0, premix.shape[-2:])  # heads, head_dim, hidden
-    parts = torch.einsum("bshd,hdo->bsho", premix, split)
+    parts = torch.einsum("...hd,hdo->...ho", premix, split)
     for scale, divides in point.host.point("attention_output").codec.scales:
         parts = parts / scale() if divides else parts * scale()
     return parts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,28 @@ from torch import nn
 
 from nnatlas import families
 from nnatlas.bind import bind
+from nnatlas.bind.tower import bind_tower, refuse
 from nnatlas.errors import InputError, RowDoesNotFit, UnsupportedFamily
+from nnatlas.families import wrappers
 from nnatlas.families._excluded import EXCLUDED
 from nnatlas.families._row import Family
+from nnatlas.families._wrapper import Without, Wrapper
 from nnatlas.model.transformer import StandardizedTransformer
 
 TINY = "tiny:"
 BUNDLED = "apex-1"
+NO_IMAGES = "this model reads text alone"
+NO_WRAPPER = "nobody has written down how images get into this type yet"
 
 
 def load(
-    source: Any, *, tokenizer: Any = None, family: Family | None = None, task: str | None = None, **options: Any
+    source: Any,
+    *,
+    tokenizer: Any = None,
+    processor: Any = None,
+    family: Family | None = None,
+    task: str | None = None,
+    **options: Any,
 ) -> StandardizedTransformer:
     """Load a language model and give its values their standard names.
 
@@ -30,7 +40,7 @@ def load(
     that is already built, which is used as it is: nothing is copied and its `requires_grad` is left alone.  Everything else
     goes to transformers' `from_pretrained`: `dtype`, `device_map`, `attn_implementation`, `trust_remote_code`,
     `quantization_config`, `revision`, ...  `task` is `"text-generation"` or `"image-text-to-text"`, by default the first of
-    the two that transformers has a model for.
+    the two that transformers has a model for; a model for images and text comes with its `processor`.
 
     A model loaded by name does not ask for gradients: call `x.requires_grad_()` on a value, or on parameters, to have them.
     Errors: `UnsupportedFamily`, `RowDoesNotFit`, `InputError`, `DamagedFile`.
@@ -42,21 +52,22 @@ def load(
     if isinstance(source, nn.Module):
         if options:
             raise InputError(f"a built module takes no loading options, got {', '.join(options)}")
-        return wrap(source, tokenizer, family)
-    module, own_tokenizer = (
-        _from_name(source, task, options, tokenizer) if isinstance(source, str | Path) else (None, None)
-    )
-    if module is None:
+        return wrap(source, tokenizer, family, processor)
+    if isinstance(source, str | Path):
+        module, tokenizer, processor = _from_name(source, task, options, tokenizer, processor)
+    else:
         module = _auto(task, source).from_config(source, **options).eval()
     module.requires_grad_(False)
-    return wrap(module, tokenizer if tokenizer is not None else own_tokenizer, family)
+    return wrap(module, tokenizer, family, processor)
 
 
-def wrap(module: nn.Module, tokenizer: Any = None, family: Family | None = None) -> StandardizedTransformer:
+def wrap(
+    module: nn.Module, tokenizer: Any = None, family: Family | None = None, processor: Any = None
+) -> StandardizedTransformer:
     """Bind a built module to its family's row; without one, to a row that is guessed and proven (`nnatlas.guess`)."""
     if isinstance(getattr(module, "_orig_mod", None), nn.Module):
         raise InputError("this module is compiled: hooks inside are not looked at. Load the module itself")
-    rows = _rows(module) if family is None else [family]
+    rows = _rows(module) if family is None else [family.parsed()]
     if not rows:
         from nnatlas.guess import guess  # proves by running the laws, which themselves need models
 
@@ -64,8 +75,27 @@ def wrap(module: nn.Module, tokenizer: Any = None, family: Family | None = None)
     *others, last = rows
     for row in others:
         with contextlib.suppress(RowDoesNotFit):
-            return StandardizedTransformer(bind(module, row), tokenizer)
-    return StandardizedTransformer(bind(module, last), tokenizer)
+            return _standard(module, row, tokenizer, processor)
+    return _standard(module, last, tokenizer, processor)
+
+
+def _standard(module: nn.Module, row: Family, tokenizer: Any, processor: Any) -> StandardizedTransformer:
+    """A bound model, with its tower in front where it takes images."""
+    bound = bind(module, row)
+    wrapper = wrapper_of(module.config)
+    if isinstance(wrapper, Wrapper):
+        bind_tower(bound, wrapper)
+    else:
+        refuse(bound, NO_IMAGES if wrapper is None else wrapper.reason)
+    return StandardizedTransformer(bound, tokenizer, processor)
+
+
+def wrapper_of(config: Any) -> Wrapper | Without | None:
+    """The wrapper row of a config; None for a model that reads text alone."""
+    inner = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if inner is config and not hasattr(config, "vision_config"):
+        return None
+    return wrappers.find(config.model_type) or Without((config.model_type,), NO_WRAPPER)
 
 
 def _rows(module: nn.Module) -> list[Family]:
@@ -91,8 +121,7 @@ def _rows(module: nn.Module) -> list[Family]:
 
 def _around(inner: Family, outer: Family) -> Family:
     """A text model's row inside a wrapper: the wrapper's readout, and what either says of itself."""
-    return replace(
-        inner,
+    return inner.remade(
         readout=outer.readout,
         passes=(*inner.passes, *outer.passes),
         notes={**inner.notes, **outer.notes},
@@ -100,12 +129,17 @@ def _around(inner: Family, outer: Family) -> Family:
     )
 
 
-def _from_name(source: str | Path, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
-    """A module and its tokenizer for a name, a Hub id or a folder."""
+def _from_name(
+    source: str | Path, task: str | None, options: dict[str, Any], tokenizer: Any, processor: Any
+) -> tuple[nn.Module, Any, Any]:
+    """A module, its tokenizer and its processor for a name, a Hub id or a folder."""
     name = str(source)
     if name.startswith(TINY):
-        return _tiny(name.removeprefix(TINY), task, options)
-    return _pretrained(_place(name), task, options, tokenizer)
+        module, own_tokenizer, own_processor = _tiny(name.removeprefix(TINY), task, options)
+    else:
+        module, own_tokenizer, own_processor = _pretrained(_place(name), task, options, tokenizer, processor)
+    own = processor if processor is not None else own_processor
+    return module, tokenizer if tokenizer is not None else own_tokenizer, own
 
 
 def _place(name: str) -> str:
@@ -120,12 +154,21 @@ def _place(name: str) -> str:
     return str(pull(name)) if name in CHECKPOINTS else name
 
 
-def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any]:
+def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any, Any]:
     from nnatlas import tiny
 
     row = families.find(model_type)
     task = {"text-generation": "causal-lm"}.get(task or "", task)
-    return tiny.tiny_model(model_type, row.tiny if row else {}, task=task, **options), tiny.byte_tokenizer()
+    own = wrappers.find(model_type)
+    given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) and task != "causal-lm" else {})}
+    module = tiny.tiny_model(model_type, given, task=task, **options)
+    wrapper = wrapper_of(module.config)
+    vision = getattr(module.config, wrapper.config, None) if isinstance(wrapper, Wrapper) else None
+    image = getattr(module.config, wrapper.image_token, None) if isinstance(wrapper, Wrapper) else None
+    if vision is None or not isinstance(image, int):
+        return module, tiny.byte_tokenizer(), None
+    processor = tiny.TinyProcessor(module, vision, wrapper.pictures, image)  # type: ignore[union-attr]
+    return module, processor.tokenizer, processor
 
 
 def _auto(task: str | None, config: Any) -> Any:
@@ -144,7 +187,9 @@ def _auto(task: str | None, config: Any) -> Any:
     return classes[task]
 
 
-def _pretrained(name: str, task: str | None, options: dict[str, Any], tokenizer: Any) -> tuple[nn.Module, Any]:
+def _pretrained(
+    name: str, task: str | None, options: dict[str, Any], tokenizer: Any, processor: Any
+) -> tuple[nn.Module, Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     shared = {
@@ -153,5 +198,19 @@ def _pretrained(name: str, task: str | None, options: dict[str, Any], tokenizer:
         if key in options
     }
     config = None if task else AutoConfig.from_pretrained(name, **shared)
-    module = _auto(task, config).from_pretrained(name, **options)
-    return module.eval(), AutoTokenizer.from_pretrained(name, **shared) if tokenizer is None else tokenizer
+    module = _auto(task, config).from_pretrained(name, **options).eval()
+    if processor is None and isinstance(wrapper_of(module.config), Wrapper):
+        processor = _processor(name, shared)
+    if tokenizer is None:
+        tokenizer = getattr(processor, "tokenizer", None) or AutoTokenizer.from_pretrained(name, **shared)
+    return module, tokenizer, processor
+
+
+def _processor(name: str, shared: dict[str, Any]) -> Any:
+    """The processor saved beside a wrapper; None where there is none, and the model is used on text alone."""
+    from transformers import AutoProcessor
+
+    with contextlib.suppress(OSError, ValueError):
+        found = AutoProcessor.from_pretrained(name, **shared)
+        return found if hasattr(found, "image_processor") else None
+    return None

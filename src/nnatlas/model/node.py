@@ -20,8 +20,9 @@ from nnatlas.engine import Run, current_run
 from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
+from nnatlas.model.vision import OfTower
 from nnatlas.places import Absent
-from nnatlas.values import HOSTS, RARE, VALUES, Value, host_path, on_host
+from nnatlas.values import HOSTS, RARE, VALUES, VISION, VISION_HOSTS, Value, host_path, on_host
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
@@ -30,7 +31,8 @@ _INPUT = Value("input", "module", LAYOUTS["Own"], "the first tensor the module w
 _OUTPUT = Value("output", "module", LAYOUTS["Own"], "what the module returned, as it is")
 _NATIVE: dict[str, tuple[str, str | None, Value]] = {"input": (INPUT, None, _INPUT), "output": (OUTPUT, WHOLE, _OUTPUT)}
 _HOSTS_OF: dict[str, list[str]] = {}
-for _value in VALUES.values():
+_PARTS = ("self_attn", "linear_attn", "mlp", *VISION_HOSTS)
+for _value in (*VALUES.values(), *VISION.values()):
     _HOSTS_OF.setdefault(_value.name, []).append(_value.host)
 
 
@@ -121,13 +123,13 @@ class Node:
         """A part, a role or a native child by name."""
         host = self._host
         if host is not None:
-            if name == "layers" and host.kind == "model":
-                return Nodes([self._node(block.path, block.module, block) for block in self._owner.blocks])
+            if name == "layers" and host.is_stack:
+                return Nodes([self._node(block.path, block.module, block) for block in host.owner.blocks])
             if name in host.parts:
                 part = host.parts[name]
                 return self._node(part.path, part.module, part)
             bound = host.roles.get(_ALIASES.get(name, name))
-            if isinstance(bound, Absent) and name in ("self_attn", "linear_attn", "mlp"):
+            if isinstance(bound, Absent) and name in _PARTS:
                 raise unavailable(host, name, bound.reason)
             if isinstance(bound, tuple) and not (name in _ALIASES and name in dict(self._module.named_children())):
                 return self._node(bound[1], bound[0])
@@ -139,7 +141,8 @@ class Node:
         if isinstance(module, nn.ModuleList) and host is None:
             children = [self._node(join(path, str(at)), child) for at, child in enumerate(module)]
             return Nodes(children, module)
-        kind = Node if host is None else _CLASSES[host.kind]
+        classes = _CLASSES if host is None or not host.owner.in_front else _TOWER_CLASSES
+        kind = Node if host is None else classes[host.kind]
         return kind(self._owner, path, module, host, self._run)
 
     def _own(self, name: str) -> Any:
@@ -164,7 +167,7 @@ class Node:
             names |= {"input", "output"}
         if host is not None:
             roles = {role for role, bound in host.roles.items() if isinstance(bound, tuple)}
-            names |= {*host.values, *host.parts, *host.sizes, *roles} | ({"layers"} if host.kind == "model" else set())
+            names |= {*host.values, *host.parts, *host.sizes, *roles} | ({"layers"} if host.is_stack else set())
         return sorted(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -201,6 +204,11 @@ def _node_class(host: str) -> Any:
 
 
 _CLASSES = {host: _node_class(host) for host in HOSTS}
+_TOWER_CLASSES = {
+    host: type(f"Tower{made.__name__}", (OfTower, made), {"__doc__": Node.__doc__})
+    for host in (*HOSTS, *VISION_HOSTS)
+    for made in [_CLASSES.get(host) or _node_class(host)]
+}
 ModelNode: Any = _CLASSES["model"]
 
 

@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from nnatlas import families, interior
+from nnatlas.bind.tower import BoundTower
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import Generation, Run
 from nnatlas.engine.inputs import Preparer
 from nnatlas.model.node import ModelNode
 from nnatlas.model.readout import project
 from nnatlas.model.support import Support, support_of
+from nnatlas.model.vision import seeing
 
 if TYPE_CHECKING:
     from nnatlas.engine.standing import Function
@@ -101,26 +103,32 @@ class StandardizedTransformer(ModelNode):
     ...     hidden = model.layers[1].layer_output  # a torch tensor, [batch, seq, hidden_size]
     """
 
-    def __init__(self, bound: BoundModel, tokenizer: Any = None) -> None:
+    def __init__(self, bound: BoundModel, tokenizer: Any = None, processor: Any = None) -> None:
         super().__init__(bound, "", bound.module, bound.root)
-        self.__dict__["tokenizer"] = tokenizer
+        tokenizer = getattr(processor, "tokenizer", None) if tokenizer is None else tokenizer
+        self.__dict__["tokenizer"], self.__dict__["processor"] = tokenizer, processor
         self.__dict__["family"] = bound.family
-        self.__dict__["_prepare"] = Preparer(bound.module, tokenizer, not bound.family.counts_positions)
+        self.__dict__["_prepare"] = _preparer(bound, tokenizer, processor)
 
     def __reduce__(self) -> Any:
         """Copies and pickles carry the module and are bound anew: points hold places in one live module."""
         from nnatlas.model.load import wrap
 
         known = families.find(self.family.name)
-        return wrap, (self._module, self.tokenizer, None if known is self.family else self.family)
+        return wrap, (self._module, self.tokenizer, None if known is self.family else self.family, self.processor)
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
-    def trace(self, inputs: Any = None, **keywords: Any) -> TracedRun:
+    def trace(self, inputs: Any = None, *, growing: bool = False, **keywords: Any) -> TracedRun:
         """Open a run: one forward over `inputs`, read and edited in the body of the `with`.
 
         `inputs` is a string, a list of strings, ids `[seq]` or `[batch, seq]`, a batch dict, or chat messages.  Keywords go
-        to the tokenizer (`add_special_tokens=False`) or to the forward (`position_ids=...`), each where it belongs.
+        to the tokenizer (`add_special_tokens=False`) or to the forward (`position_ids=...`), each where it belongs.  Where
+        the model takes images, `images=[...]` (Pillow or paths; for several prompts a list for each) or chat messages carry
+        them, and `model.vision` and `model.projector` have values.
+
+        With `growing`, an assignment may have more or fewer rows than the forward had, which then goes on with those.  What
+        it has computed for each row by then (masks, positions) is not made anew, so begin with one row without padding.
 
         Errors: `InputError` for what cannot be run; inside, `AlreadyRan`, `NeverReached`, `Unavailable`, `ReadOnly`.
 
@@ -129,7 +137,8 @@ class StandardizedTransformer(ModelNode):
         ...     probs = model.next_token_probs
         """
         batch = self._prepare(inputs, keywords)
-        return TracedRun(self, Run(self._owner, lambda: self._module(**batch)))
+        run = Run(self._owner, lambda: self._module(**batch), growing)
+        return TracedRun(self, run if self._owner.vision is None else seeing(run, batch))
 
     def generate(self, inputs: Any = None, **keywords: Any) -> TracedGeneration:
         """Open a run over `generate`; go through its forwards with `for step in run.steps():`.
@@ -147,7 +156,7 @@ class StandardizedTransformer(ModelNode):
         prompt = batch.get("input_ids")
         start = prompt.shape[1] if isinstance(prompt, Tensor) else 0
         run = Generation(self._owner, lambda: self._module.generate(**batch), lambda ids: self._decode(ids, start))
-        return TracedGeneration(self, run)
+        return TracedGeneration(self, run if self._owner.vision is None else seeing(run, batch))
 
     def collect(self, inputs: Any, values: str | Iterable[str], **keywords: Any) -> Collected:
         """Values by name or pattern, in any order, from one forward that stops after the last one needed.
@@ -227,6 +236,16 @@ class StandardizedTransformer(ModelNode):
         from nnatlas.model.printing import tree_html
 
         return tree_html(self)
+
+
+def _preparer(bound: BoundModel, tokenizer: Any, processor: Any) -> Preparer:
+    """What makes batches for a model; with pictures in them where it has a tower."""
+    positions = not bound.family.counts_positions
+    if isinstance(bound.vision, BoundTower):
+        from nnatlas.model.image_inputs import ImagePreparer
+
+        return ImagePreparer(bound.module, bound.vision, processor, tokenizer, positions)
+    return Preparer(bound.module, tokenizer, positions)
 
 
 def _generate_keywords(module: Any) -> tuple[str, ...]:

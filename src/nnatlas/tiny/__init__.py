@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .config import tiny_config
 from .model import tiny_model
+from .processor import TinyProcessor
 from .tokenizer import byte_tokenizer
 
-__all__ = ["byte_tokenizer", "tiny_config", "tiny_model"]
+__all__ = ["TinyProcessor", "byte_tokenizer", "tiny_config", "tiny_model"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -12,12 +14,13 @@ CHAT_TEMPLATE = (
 )
 
 
-def byte_tokenizer(vocab_size: int = 259) -> PreTrainedTokenizerFast:
+def byte_tokenizer(vocab_size: int = 259, names: Mapping[int, str] | None = None) -> PreTrainedTokenizerFast:
     """Bytes as tokens 0 to 255, then `<|pad|>`, `<|begin|>` and `<|end|>`; any text comes back exactly as it went in.
 
     A begin token is put first unless `add_special_tokens=False`; batches are padded on the left; the chat template
     writes each message as `role:`, a new line, the text and an end token.  `vocab_size` adds `<|unused_259|>` and so
-    on, so that every id a model of that vocabulary can produce decodes to something.
+    on, so that every id a model of that vocabulary can produce decodes to something; `names` calls some of those
+    otherwise (`{300: "<image>"}`).
 
     >>> byte_tokenizer()("hé", add_special_tokens=False).input_ids
     [104, 195, 169]
@@ -25,7 +28,7 @@ def byte_tokenizer(vocab_size: int = 259) -> PreTrainedTokenizerFast:
     core = Tokenizer(models.BPE(vocab={letter: byte for byte, letter in enumerate(byte_letters())}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
-    special = [PAD, BEGIN, END, *(f"<|unused_{i}|>" for i in range(259, vocab_size))]
+    special = [PAD, BEGIN, END, *((names or {}).get(i, f"<|unused_{i}|>") for i in range(259, vocab_size))]
     core.add_special_tokens(special)
     core.post_processor = processors.TemplateProcessing(
         single=f"{BEGIN} $A", pair=f"{BEGIN} $A {BEGIN} $B", special_tokens=[(BEGIN, core.token_to_id(BEGIN))]

@@ -1,0 +1,183 @@
+"""The tower in front of a text model, bound: a stack of blocks of its own under the wrapper's root, and its projector.
+
+Tower blocks are hosts like any other, named `vision.layers[i]`.  They run before the text model's blocks, in an order that
+the engine learns in the first run with images.  What a text model calls `batch` and `seq` has other names here, which the
+tower's row states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nnatlas.bind import sizes as sizing
+from nnatlas.bind.paths import lookup
+from nnatlas.bind.tree import BoundModel, Host
+from nnatlas.errors import RowDoesNotFit
+from nnatlas.families import towers
+from nnatlas.families._row import TOWER_ROLES, Family
+from nnatlas.families._wrapper import Wrapper
+from nnatlas.layouts import Layout, custom
+from nnatlas.places import Absent, Attention, Pattern, Place
+from nnatlas.values import VISION_HOSTS, Value
+
+OF_TEXT = ("image_features", "image_token_mask", "added_features")
+"""Values of the tower that have the text model's sizes."""
+
+
+class BoundTower(BoundModel):
+    """A tower row and a wrapper row met with a module: `root` is `model.vision`, `projector` is `model.projector`."""
+
+    prefix = "vision."
+    in_front = True
+
+    def __init__(self, text: BoundModel, wrapper: Wrapper, row: Family) -> None:
+        self.module, self.text, self.wrapper = text.module, text, wrapper
+        joined = {name: {**getattr(row, name), **getattr(wrapper, name)} for name in ("cells", "breaks", "notes")}
+        self.family = row.remade(**joined)
+        self.config = lookup(text.module.config, wrapper.config)
+        self.blocks, self.runs, self.looped = [], text.runs, False
+        module, path = self._one("vision", wrapper.vision, text.module, "")
+        self.root = Host("vision", "vision", module, path, self, {}, self.family.cells)
+        self._find_tower_roles()
+        self.blocks += [self._block(at, block) for at, block in enumerate(self._stack()[0])]
+        self.root.roles["last"] = (self.blocks[-1].module, self.blocks[-1].path)
+        self.root.__dict__["whole"] = self._whole()
+        self.projector = self._projector()
+        self.hosts = {host.path: host for host in self._hosts()}
+
+    def _find_tower_roles(self) -> None:
+        root = self.root
+        for role in TOWER_ROLES:
+            root.roles[role] = self._one(role, self.family.cells[role], root.module, root.path)
+        root.roles["embed_tokens"] = Absent("a tower embeds patches, not tokens")
+
+    def _projector(self) -> Host | None:
+        found = self._one("projector", self.wrapper.projector, self.module, "")
+        if isinstance(found, Absent):
+            self.no_projector = found.reason
+            return None
+        module, path = found
+        host = Host("projector", "projector", module, path, self, {}, self.family.cells)
+        host.__dict__["whole"] = self.root.whole
+        return host
+
+    def _hosts(self) -> list[Host]:
+        """Every host, the outer ones last, which answer for a module that plays two parts."""
+        inner = [host for block in self.blocks for host in (*block.parts.values(), block)]
+        return [*([self.projector] if self.projector is not None else []), *inner, self.root]
+
+    def _whole(self) -> dict[str, int]:
+        """Sizes that hold for every block: the width from the blocks themselves, since configs disagree on its name."""
+        part = self.blocks[0].parts.get("self_attn")
+        o_proj = part.roles["o_proj"] if part is not None else None
+        wide = sizing.width_out(o_proj[0]) if isinstance(o_proj, tuple) else None
+        found = {
+            "num_layers": len(self.blocks),
+            "hidden_size": wide or sizing.setting(self.config, "hidden_size", "embed_dim", "width"),
+            "patch_size": _side(sizing.setting(self.config, "patch_size")),
+            "image_size": _side(sizing.setting(self.config, "image_size")),
+        }
+        return {name: size for name, size in found.items() if isinstance(size, int)}
+
+    @property
+    def names(self) -> dict[str, tuple[Host, str]]:  # type: ignore[override]
+        """Host and value by the name that `collect` takes: `vision.layers.0.layer_output`."""
+        dotted = {host: host.name.replace("[", ".").replace("]", "") for host in self._hosts()}
+        return {f"{name}.{value}": (host, value) for host, name in dotted.items() for value in host.values}
+
+    @property
+    def image_token(self) -> int | None:
+        """The id that stands for the image in the token stream."""
+        for config in (self.text.module.config, self.text.config):
+            found = lookup(config, self.wrapper.image_token)
+            if isinstance(found, int):
+                return found
+        return None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What the projector is fed from, as names under `model.vision`: `layers[1].layer_output`, `tower_output`."""
+        return tuple(name for said in self.wrapper.reads for name in self._read_by(said))
+
+    def _read_by(self, said: str) -> list[str]:
+        if not said.startswith("config."):
+            return [re.sub(r"\[-(\d+)\]", lambda found: f"[{len(self.blocks) - int(found[1])}]", said)]
+        field = said.removeprefix("config.")
+        wanted = lookup(self.text.module.config, field)
+        return [self._hidden_state(at) for at in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+
+    def _hidden_state(self, at: int) -> str:
+        """An index into the tower's hidden states, of which the first enters its first block."""
+        count = len(self.blocks)
+        block = (at % (count + 1)) - 1
+        return "layers[0].layer_input" if block < 0 else f"layers[{block}].layer_output"
+
+    # -- in the words of this tower ----------------------------------------------------------------------------------
+
+    def _word(self, axis: str, inside: bool) -> str:
+        words = self.family.axes
+        return words.get(f"attention {axis}", words.get(axis, axis)) if inside else words.get(axis, axis)
+
+    def laid_out(self, layout: Layout, place: Place) -> Layout:
+        """A text layout with this tower's axes; one that has no name here is left out."""
+        if layout.name in ("Tokens", "ImageTokens"):
+            return layout
+        inside = isinstance(place.source, Attention)
+        return custom([word for axis in layout.axes if (word := self._word(axis, inside))])
+
+    def pattern_of(self, place: Place) -> Pattern | None:
+        """The same for the axes of a cell's pattern."""
+        if place.pattern is None:
+            return None
+        inside = isinstance(place.source, Attention)
+        groups = (tuple(self._renamed(part, inside) for part in group) for group in place.pattern.groups)
+        return place.pattern.remade(groups=tuple(group for group in groups if any(group)))
+
+    def _renamed(self, part: tuple[str, ...], inside: bool) -> tuple[str, ...]:
+        return tuple(word for axis in part if (word := self._word(axis, inside)))
+
+    def sizes_of(self, host: Host, value: Value) -> Mapping[str, int]:
+        """What enters the token stream has the text model's sizes."""
+        return self.text.root.sizes if value.name in OF_TEXT else host.sizes
+
+
+def _side(size: Any) -> Any:
+    """One side of a square."""
+    return size[0] if isinstance(size, list | tuple) and size else size
+
+
+def row_of(wrapper: Wrapper, config: Any) -> Family | None:
+    """The tower row for a wrapper's vision config."""
+    return towers.find(wrapper.tower or getattr(lookup(config, wrapper.config), "model_type", ""))
+
+
+def bind_tower(text: BoundModel, wrapper: Wrapper) -> None:
+    """Put a tower in front of a bound text model, or the reason why there is none: `model.vision`, `model.projector`."""
+    row = row_of(wrapper, text.module.config)
+    if row is None:
+        kind = getattr(lookup(text.module.config, wrapper.config), "model_type", None)
+        return refuse(text, f"its tower's type {kind!r} has no row yet" if kind else "it was built without a tower")
+    try:
+        tower = BoundTower(text, wrapper, row)
+    except RowDoesNotFit as fault:
+        return refuse(text, str(fault))
+    text.vision = tower
+    text.hosts |= tower.hosts
+    text.root.parts["vision"] = tower.root
+    if tower.projector is not None:
+        text.root.parts["projector"] = tower.projector
+    else:
+        text.root.roles["projector"] = Absent(tower.no_projector)
+    text.__dict__.pop("names", None)
+    return None
+
+
+def refuse(text: BoundModel, reason: str) -> None:
+    """Say why a model has no tower to look into."""
+    for host in VISION_HOSTS:
+        text.root.roles[host] = Absent(reason)
+
+
+__all__ = ["BoundTower", "bind_tower", "refuse", "row_of"]

@@ -1,0 +1,50 @@
+"""The shape that tower rows start from: a ViT's block under the names that towers of transformers use.
+
+Alternatives take the first that the live tower has, so one shape serves towers that differ in names only.
+"""
+
+from __future__ import annotations
+
+from nnatlas.families._shapes import LLAMA, NO_ROTARY, absent
+
+NO_PRE_NORM = "the patches enter the first block as they are embedded"
+NO_NORM = "no norm follows the last block"
+IMAGES = {"batch": "images", "seq": "patches"}
+WITH_CLASS = {"batch": "images", "seq": "class_and_patches"}
+PACKED = {"batch": "", "seq": "packed_patches", "attention batch": "one", "attention seq": "chunk"}
+"""All images end to end, without a batch axis; the attention is called once for each."""
+CONVOLVED = "patch_embed > out : images hidden_size rows columns as images rows columns hidden_size"
+FUSED = "self_attn.qkv > out : batch seq (3 num_heads qk_head_dim) -> {}"
+
+VIT = LLAMA.but(
+    name="vit",
+    axes=IMAGES,
+    kinds=(),
+    layers=("encoder.layers", "encoder.layer", "vision_model.encoder.layers", "transformer.layers", "blocks", "layers"),
+    patch_embed=(
+        "embeddings.patch_embedding",
+        "embeddings.patch_embeddings.projection",
+        "vision_model.embeddings.patch_embedding",
+        "patch_embed",
+        "patch_embedding",
+        "patch_conv",
+        "patch_embedder",
+        "embeddings.patch_embeddings",
+        "embeddings",
+    ),
+    pre_norm=("pre_layrnorm", "layernorm_pre", "ln_pre", "post_conv_layernorm", absent(NO_PRE_NORM)),
+    norm=("post_layernorm", "vision_model.post_layernorm", "layernorm_post", absent(NO_NORM)),
+    embed_tokens=absent("a tower embeds patches, not tokens"),
+    self_attn=("self_attn", "attn", "attention"),
+    mlp=("mlp", "feed_forward", "ffn"),
+    attention_norm=("layer_norm1", "norm1", "layernorm_before", "attention_norm", "input_layernorm"),
+    mlp_norm=("layer_norm2", "norm2", "layernorm_after", "ffn_norm", "post_attention_layernorm"),
+    o_proj=("out_proj", "o_proj", "proj", "projection_layer"),
+    up_proj=("fc1", "up_proj", "linear_fc1", "fc0", absent("no separate up projection")),
+    down_proj=("fc2", "down_proj", "linear_fc2"),
+    act_fn=("activation_fn", "act_fn", "act", absent("the activation is a plain function call inside the MLP")),
+    patch_embeddings=CONVOLVED,
+    tower_output=("norm > out", "last > out"),
+    logits=absent("a tower gives features, not logits"),
+    **NO_ROTARY,
+)

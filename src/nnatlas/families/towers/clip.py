@@ -1,0 +1,13 @@
+"""CLIP: a class token in front of the patches, a norm before the first block; the norm after the last reads the class token alone."""
+
+from nnatlas.families._shapes import absent
+from nnatlas.families.towers._shapes import VIT, WITH_CLASS
+
+TOWERS = (
+    VIT.but(
+        name="clip",
+        covers="clip_vision_model",
+        axes=WITH_CLASS,
+        norm=absent("the tower's last norm reads the class token alone, which no projector reads"),
+    ),
+)

@@ -1,0 +1,46 @@
+"""Runs with images: where their tokens stand, and what must be watched from the start of such a forward.
+
+The features are written into the stream by a torch function in the middle of the wrapper's forward.  Calls of it can only be
+counted from the start of that forward, so a run with images begins to watch before its first module is called, whatever the
+body asks for first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from nnatlas.bind.points import INPUT, Computed, Point
+from nnatlas.bind.tower import BoundTower
+from nnatlas.engine.derived import derived
+from nnatlas.engine.run import Run
+from nnatlas.engine.taps import PREPARE
+from nnatlas.errors import Unavailable
+
+
+@derived(lambda point: [])
+def image_token_mask(run: Run, point: Computed) -> Tensor:
+    """True where an id of the call stands for the image, `[batch, seq]`; at any time in a run."""
+    assert run.size  # begins the forward, if it has not begun
+    if run.ids is None or run.ids.is_floating_point():
+        raise Unavailable(f"{point.name}: this call was given embeddings, not ids")
+    return run.ids == point.host.owner.image_token
+
+
+def begin(run: Run) -> None:
+    """Watch what a run with images must have watched from its start (called in the forward, before the model)."""
+    tower = run.model.vision
+    assert isinstance(tower, BoundTower)
+    for name in tower.root.values:
+        point = tower.root.point(name) if tower.root.absence(name) is None else None
+        for prepare in PREPARE if isinstance(point, Point) and (point.watched or point.calling) else ():
+            prepare(run, point)
+
+
+def forget_order(model: Any) -> None:
+    """Have the order outside the blocks learned anew if no run with images has taught it yet."""
+    tower = model.vision
+    if model.outer and tower.blocks and (tower.blocks[0].path, INPUT, "") not in model.outer:
+        model.outer = {}
+        model.learned += 1

@@ -1,0 +1,147 @@
+"""Prompts with images: texts, pictures and chat messages through the wrapper's processor, one row of a batch at a time.
+
+Processors disagree on how pictures of several prompts are handed in, and some take no prompt without one.  So each row goes
+through the processor alone, exactly as it would by itself, and the rows are joined: ids padded on the left, pictures end to
+end (or, where the wrapper keeps them by row, filled up to the same number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nnatlas.bind.tower import BoundTower
+from nnatlas.engine.inputs import Batch, Preparer, _is_chat
+from nnatlas.errors import InputError
+
+_BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_embeds_position_mask")
+_BY_ROW = ("by_row",)
+"""Forms in which pixels have an axis for the rows of the batch."""
+
+
+class ImagePreparer(Preparer):
+    """Prepares text as any model's preparer does, and prompts with `images=` through the processor."""
+
+    def __init__(self, module: nn.Module, tower: BoundTower, processor: Any, tokenizer: Any, positions: bool) -> None:
+        super().__init__(module, tokenizer, positions)
+        self.tower, self.processor = tower, processor
+
+    def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
+        images = keywords.get("images")
+        rest = {name: value for name, value in keywords.items() if name != "images"}
+        if images is None and not (_is_chat(inputs) and _pictures_in(inputs)):
+            return super().__call__(inputs, rest, also)
+        for_processor, for_call = self._known(tuple(also)).sort(rest)
+        batch = self._joined([self._row(text, own, for_processor) for text, own in self._rows(inputs, images)])
+        batch = {name: self._own(value) for name, value in (batch | for_call).items()}
+        self._check(batch)
+        return batch if also or self.tower.wrapper.own_positions else self._with_positions(batch)
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def _rows(self, inputs: Any, images: Any) -> list[tuple[str, list[Any]]]:
+        """Each prompt with its own pictures."""
+        if self.processor is None:
+            raise InputError(
+                "this model was loaded without a processor: load(..., processor=...), or hand in pixel_values"
+            )
+        if _is_chat(inputs):
+            return [self._from_chat(talk, images) for talk in ([inputs] if isinstance(inputs[0], Mapping) else inputs)]
+        texts = [inputs] if isinstance(inputs, str) else inputs
+        if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
+            raise InputError("with images= the prompt is a string, a list of strings, or chat messages")
+        return list(zip(texts, _shared_out(images, texts), strict=True))
+
+    def _from_chat(self, talk: Sequence[Mapping[str, Any]], images: Any) -> tuple[str, list[Any]]:
+        own = _pictures_in(talk)
+        if images is not None and own and None not in own:
+            raise InputError("the messages carry their images already; leave images= away")
+        text = self.processor.apply_chat_template(list(talk), tokenize=False, add_generation_prompt=True)
+        return text, [_opened(one) for one in (own if images is None else _listed(images))]
+
+    def _row(self, text: str, pictures: list[Any], for_processor: Batch) -> Batch:
+        """One prompt through the processor; pictures without a place in the text stand in front of it."""
+        sign = getattr(self.processor, "image_token", None)
+        places = text.count(sign) if isinstance(sign, str) else len(pictures)
+        if places == 0 and pictures:
+            text, places = str(sign) * len(pictures) + text, len(pictures)
+        if places != len(pictures):
+            raise InputError(f"the prompt has {places} places {sign!r} for {len(pictures)} images: {text!r}")
+        given = {"text": [text], "return_tensors": "pt", **for_processor}
+        return dict(self.processor(**given, images=pictures) if pictures else self.processor(**given))
+
+    # -- joining -----------------------------------------------------------------------------------------------------
+
+    def _joined(self, rows: list[Batch]) -> Batch:
+        width = max(row["input_ids"].shape[1] for row in rows)
+        names = dict.fromkeys(name for row in rows for name in row)
+        found: Batch = {}
+        for name in names:
+            if name in _BY_TOKEN:
+                found[name] = torch.cat([self._padded_left(row, name, width) for row in rows])
+            else:
+                found[name] = _laid_together([row.get(name) for row in rows], self.tower.wrapper.pictures in _BY_ROW)
+        return found
+
+    def _padded_left(self, row: Batch, name: str, width: int) -> Tensor:
+        ids = row["input_ids"]
+        value = row.get(name, torch.zeros_like(ids))
+        fill = self._pad_id() if name == "input_ids" else 0
+        return nn.functional.pad(value, (width - ids.shape[1], 0), value=fill)
+
+
+def _laid_together(values: list[Tensor | None], by_row: bool) -> Tensor:
+    """Pictures of all rows end to end, smaller ones filled up with zeros; or a row of pictures for each row."""
+    there = [value for value in values if value is not None]
+    largest = [max(sizes) for sizes in zip(*(value.shape[1:] for value in there), strict=True)]
+    if by_row:
+        empty = there[0].new_zeros(1, *largest)
+        return torch.cat([empty if value is None else _filled(value, largest) for value in values])
+    return torch.cat([_filled(value, largest) for value in there])
+
+
+def _filled(value: Tensor, sizes: list[int]) -> Tensor:
+    """A tensor grown to these sizes behind its first axis."""
+    if list(value.shape[1:]) == sizes:
+        return value
+    grown = value.new_zeros(len(value), *sizes)
+    grown[tuple(slice(0, length) for length in value.shape)] = value
+    return grown
+
+
+def _shared_out(images: Any, texts: Sequence[str]) -> list[list[Any]]:
+    """The pictures of each prompt: a list of lists, or for one prompt simply its pictures."""
+    given = _listed(images)
+    nested = [one for one in given if isinstance(one, list | tuple)]
+    if not nested and len(texts) == 1:
+        return [[_opened(one) for one in given]]
+    if len(given) != len(texts) or (nested and len(nested) != len(given)):
+        raise InputError(
+            f"{len(texts)} prompts need {len(texts)} lists of images, such as images=[[first], [], [second, third]]; "
+            f"got {len(given)} entries, {len(nested)} of them lists"
+        )
+    return [[_opened(one) for one in _listed(own)] for own in given]
+
+
+def _listed(images: Any) -> list[Any]:
+    return list(images) if isinstance(images, list | tuple) else [images]
+
+
+def _opened(picture: Any) -> Any:
+    """A picture; a path is opened with Pillow."""
+    if isinstance(picture, str | bytes) or hasattr(picture, "__fspath__"):
+        from PIL import Image
+
+        with Image.open(picture) as found:
+            return found.convert("RGB")
+    return picture
+
+
+def _pictures_in(talk: Sequence[Any]) -> list[Any]:
+    """The pictures that chat messages carry; None for a place whose picture comes by `images=`."""
+    messages = [one for part in talk for one in (part if isinstance(part, list | tuple) else [part])]
+    pieces = [piece for one in messages if isinstance(one["content"], list) for piece in one["content"]]
+    return [piece.get("image") for piece in pieces if piece.get("type") == "image"]

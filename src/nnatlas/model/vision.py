@@ -1,0 +1,59 @@
+"""The nodes of a tower and its projector: as any other, but a run without images has nothing to show in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nnatlas.bind.cells import name_of
+from nnatlas.bind.points import Computed, Point
+from nnatlas.engine import Run
+from nnatlas.errors import Unavailable
+from nnatlas.interior.images import begin, forget_order
+
+NO_IMAGES = "this run was given no images; hand them in: model.trace(prompt, images=[...])"
+AT_PROMPT = "images are read with the prompt, at step 0 of a generation; this step reads one token"
+
+
+class OfTower:
+    """Mixed into the nodes of tower hosts."""
+
+    _host: Any
+
+    def _open_run(self, name: str) -> Run:
+        run: Run = super()._open_run(name)  # type: ignore[misc]
+        if (reason := absence(run)) is not None:
+            shown = name_of(self._host, name)
+            raise Unavailable(f"{shown} is absent in this run: {reason}.", reason)
+        return run
+
+
+def absence(run: Run) -> str | None:
+    """Why a run has no values of the tower, or None if it has them."""
+    if not run.images:
+        return NO_IMAGES
+    return AT_PROMPT if run.calls > 1 else None
+
+
+def takes_images(batch: Mapping[str, Any]) -> bool:
+    """Whether a batch holds pixels, in whatever form a wrapper takes them."""
+    return any(value is not None and name.startswith(_PIXELS) for name, value in batch.items())
+
+
+_PIXELS = ("pixel_values", "flattened_patches", "image_patches", "high_res_pixel_values")
+
+
+def seeing(run: Run, batch: Mapping[str, Any]) -> Run:
+    """A run of a model that takes images, told whether this batch has any."""
+    if takes_images(batch):
+        run.images = True
+        forget_order(run.model)
+        run.begin_with(lambda: begin(run))
+    return run
+
+
+def refuse_without_images(points: Iterable[Point | Computed], batch: Mapping[str, Any]) -> None:
+    """`Unavailable`, with the reason, if one of the points lies in a tower that this batch does not use."""
+    for point in points if not takes_images(batch) else ():
+        if point.in_tower:
+            raise Unavailable(f"{point.name} is absent in this run: {NO_IMAGES}.", NO_IMAGES)

@@ -1,0 +1,81 @@
+"""Pictures as the pixels a small wrapper takes: resized to a few patches, normed, and laid out in its form.
+
+Each form is a function from pictures `[3, height, width]` to keyword arguments of the forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .config import PATCHES
+
+Pixels = dict[str, Tensor]
+Form = Callable[[Any, Sequence[Tensor]], Pixels]
+
+
+def side_of(config: Any) -> int:
+    """The side in pixels that a picture is resized to: the tower's own, or a few patches where it takes any size."""
+    fixed, patch = _one(getattr(config, "image_size", None)), patch_of(config)
+    whole = PATCHES * patch * _merge(config) // min(2, _merge(config))
+    return fixed if fixed is not None and fixed <= 4 * whole else whole
+
+
+def patch_of(config: Any) -> int:
+    """The side of one patch in pixels."""
+    return _one(getattr(config, "patch_size", None)) or 14
+
+
+def _one(size: Any) -> int | None:
+    size = size[0] if isinstance(size, list | tuple) and size else size
+    return size if isinstance(size, int) else None
+
+
+def _merge(config: Any) -> int:
+    """Patches on the side of a square that become one token, where the tower says so."""
+    return _one(getattr(config, "spatial_merge_size", None) or getattr(config, "merge_kernel_size", None)) or 1
+
+
+def images(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [images, 3, side, side]`."""
+    return {"pixel_values": torch.stack(list(pictures))}
+
+
+def sized(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """The same with each picture's height and width."""
+    return {**images(config, pictures), "image_sizes": torch.tensor([list(one.shape[-2:]) for one in pictures])}
+
+
+def tiled(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [images, tiles, 3, side, side]`: the whole picture and one tile, which is all of it again."""
+    stacked = torch.stack([torch.stack((one, one.flip(-1))) for one in pictures])
+    return {"pixel_values": stacked, "image_sizes": torch.tensor([list(one.shape[-2:]) for one in pictures])}
+
+
+def by_row(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [1, images, 3, side, side]`: one row of the batch with all of its pictures."""
+    return {"pixel_values": torch.stack(list(pictures))[None]}
+
+
+def packed(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [patches, channels * times * side * side]` of all pictures end to end, with each one's grid.
+
+    The patches of one square that is merged into a token stand together (Qwen2-VL's order).
+    """
+    patch, merge = patch_of(config), _merge(config)
+    times = _one(getattr(config, "temporal_patch_size", None)) or 1
+    flat, grids = [], []
+    for one in pictures:
+        rows, columns = (length // patch for length in one.shape[-2:])
+        cut = one.reshape(3, rows // merge, merge, patch, columns // merge, merge, patch)
+        cut = cut.permute(1, 4, 2, 5, 0, 3, 6)  # grid of squares, square, channels, patch
+        cut = cut[..., None, :, :].expand(*cut.shape[:5], times, patch, patch)
+        flat.append(cut.reshape(rows * columns, -1))
+        grids.append([1, rows, columns])
+    return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor(grids)}
+
+
+FORMS: dict[str, Form] = {form.__name__: form for form in (images, sized, tiled, by_row, packed)}
