@@ -1,11 +1,13 @@
-"""The place language: residual identities, and what they say when they cannot be read."""
+"""The place language: cells, residual identities, the records they become, and what is said when they cannot be read."""
 
 from __future__ import annotations
 
 import pytest
 
+from nnatlas import families
 from nnatlas.errors import PlaceError
-from nnatlas.places import Factor, identity
+from nnatlas.families._shapes import LLAMA
+from nnatlas.places import Factor, Side, identity
 
 
 def test_an_identity_is_a_sum_of_values_and_places_with_factors():
@@ -33,3 +35,28 @@ def test_an_identity_is_a_sum_of_values_and_places_with_factors():
 def test_what_cannot_be_read_is_shown_with_a_caret(text, why):
     with pytest.raises(PlaceError, match=why):
         identity(text)
+
+
+@pytest.mark.parametrize("row", {row.name: row for row in families.rows().values()}.values(), ids=lambda row: row.name)
+def test_every_cell_of_every_row_can_be_read(row):
+    assert row.parsed() is row
+
+
+def test_a_cell_that_cannot_be_read_is_named_with_its_file_as_soon_as_the_row_is_used():
+    row = LLAMA.but(layer_output="block >> out")
+    with pytest.raises(PlaceError, match=r"test_places\.py, cell block\.layer_output"):
+        row.parsed()
+
+
+def test_a_record_is_frozen_and_says_what_it_takes():
+    side = Side("mlp", "out")
+    assert side == Side(path="mlp", side="out", item=None)
+    assert side != Side("mlp", "in")
+    assert hash(side) == hash(Side("mlp", "out"))
+    assert side.remade(item=1).words({}) == "the module mlp's output, element 1"
+    with pytest.raises(AttributeError, match="frozen"):
+        side.path = "other"
+    with pytest.raises(TypeError, match="missing: side, unknown: none, in order: 1"):
+        Side("mlp")
+    with pytest.raises(TypeError, match="unknown: which"):
+        Side("mlp", "out", which=2)

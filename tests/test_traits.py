@@ -56,7 +56,7 @@ def test_the_file_is_one_line_a_type_and_the_same_when_written_again():
 
 def test_a_fingerprint_is_of_facts_and_not_of_prose():
     same = fingerprint(LLAMA.but())
-    assert fingerprint(replace(LLAMA.but(), summary="other words", notes={"logits": "other"})) == same
+    assert fingerprint(LLAMA.but().remade(summary="other words", notes={"logits": "other"})) == same
     changed = [
         LLAMA.but(mlp_norm="pre_norm"),
         LLAMA.but(layer_mid=absent("why")),

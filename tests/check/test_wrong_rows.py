@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 
 import pytest
 
@@ -41,7 +40,7 @@ WRONG = [
 
 def failures(model_type: str, laws: list[str], **changed: object) -> list[tuple[str, str]]:
     row = families.find(model_type)
-    row = replace(row, **{**changed, "cells": {**row.cells, **changed.get("cells", {})}})
+    row = row.remade(**{**changed, "cells": {**row.cells, **changed.get("cells", {})}})
     model = nnatlas.load(f"tiny:{model_type}")
     report = nnatlas.check(nnatlas.load(model._module, family=row), laws=laws)
     return [(failure.law, failure.value) for failure in report.failures]
@@ -75,10 +74,10 @@ def test_an_overwritten_tensor_that_is_not_copied_is_not_held():
 def test_a_tensor_that_is_only_reported_is_no_place_to_write():
     row = families.find("mixtral")
     logits = {"mlp.router_logits": "router > out[0] : (batch seq) num_experts"}
-    served = tuple(replace(one, cells={**one.cells, **logits}) for one in row.kinds)
+    served = tuple(one.remade(cells={**one.cells, **logits}) for one in row.kinds)
     assert ("causal", "mlp.router_logits") in failures("mixtral", ["causal"], kinds=served)
     cell = {"mlp.router_logits": logits["mlp.router_logits"] + " reported"}
-    declared = tuple(replace(one, cells={**one.cells, **cell}) for one in row.kinds)
+    declared = tuple(one.remade(cells={**one.cells, **cell}) for one in row.kinds)
     assert failures("mixtral", ["causal", "gradient", "chain"], kinds=declared) == []
 
 
@@ -87,7 +86,7 @@ def test_a_parameter_that_nobody_speaks_of_is_found():
 
 
 def test_a_declared_exception_is_excepted_with_its_reason():
-    row = replace(families.find("gpt2"), passes=(), breaks={"whole parameters": "learned positions are not served"})
+    row = families.find("gpt2").remade(passes=(), breaks={"whole parameters": "learned positions are not served"})
     report = nnatlas.check(nnatlas.load(nnatlas.load("tiny:gpt2")._module, family=row), laws=["whole"])
     assert report.passed
     assert [one.detail for one in report.findings if one.status == "excepted"] == ["learned positions are not served"]

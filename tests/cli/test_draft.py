@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +36,7 @@ def test_a_draft_is_a_row_that_obeys_every_law(model_type: str) -> None:
     text, row = drafted(model_type)
     assert "Broken" not in text
     own = nnatlas.load(f"tiny:{model_type}")
-    report = nnatlas.check(nnatlas.load(own._module, family=replace(row, name="drafted")))
+    report = nnatlas.check(nnatlas.load(own._module, family=row.remade(name="drafted")))
     assert report.passed, report.failures[:3]
 
 

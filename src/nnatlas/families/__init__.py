@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import pkgutil
 from functools import cache
+from pathlib import Path
 
 from nnatlas.families._row import Family
 
@@ -17,11 +17,15 @@ from nnatlas.families._row import Family
 def rows() -> dict[str, Family]:
     """Every family row by model type."""
     found: dict[str, Family] = {}
-    for info in pkgutil.iter_modules(__path__):
-        if not info.name.startswith("_"):
-            family: Family = importlib.import_module(f"{__name__}.{info.name}").FAMILY
-            found |= dict.fromkeys(family.covers, family)
+    for name in sorted(_files()):
+        family: Family = importlib.import_module(f"{__name__}.{name}").FAMILY
+        found |= dict.fromkeys(family.covers, family)
     return found
+
+
+def _files() -> set[str]:
+    """The names of the files that hold a row each."""
+    return {path.stem for path in Path(__file__).parent.glob("[!_]*.py")}
 
 
 def find(model_type: str) -> Family | None:
@@ -30,5 +34,6 @@ def find(model_type: str) -> Family | None:
     if importlib.util.find_spec(f"{__name__}.{name}") is not None:
         family: Family = importlib.import_module(f"{__name__}.{name}").FAMILY
         if model_type in family.covers:
-            return family
-    return rows().get(model_type)
+            return family.parsed()
+    row = rows().get(model_type)
+    return None if row is None else row.parsed()

@@ -1,22 +1,21 @@
 """What a family row is: roles, values, kinds of block, readout and residual identity, as frozen data.
 
 A row is a shape (see `_shapes`) with some cells changed by `but`.  Cells are checked when the row is made: an unknown name
-or a cell that the place language cannot read is an error that names the family file.
+or (as soon as the row is used) a cell that the place language cannot read is an error that names the family file.
 """
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from nnatlas import places
+from nnatlas._record import Record
 from nnatlas.errors import PlaceError
 from nnatlas.places import Absent
-from nnatlas.values import RARE, VALUES
+from nnatlas.values import RARE, VALUES, VISION
 
 ROLES: Final = {
     "base": "model",
@@ -46,12 +45,16 @@ ROLES: Final = {
 }
 """Each role and the host that its path starts from.  `block.` or `root.` in front of a path starts there instead."""
 
+TOWER_ROLES: Final = ("layers", "patch_embed", "pre_norm", "norm")
+"""What a tower of image patches has around its blocks; the paths start from the tower."""
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
 Cell = str | Absent | tuple[str | Absent, ...]
 """A place or path; alternatives in order, of which the first that the live module has counts; or an absence with its reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Record):
     """A sub-row for the blocks that meet a condition.
 
     Conditions, joined by `and`: `has <path>`, `lacks <path>` (in the block), `config.<field>` (true), `not config.<field>`,
@@ -64,27 +67,36 @@ class Kind:
     identity: str | Absent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Record):
     """One row of facts: everything nnatlas knows about a model type before it sees a module."""
 
     name: str
     covers: tuple[str, ...] = ()
-    cells: Mapping[str, Cell] = field(default_factory=dict)
+    cells: Mapping[str, Cell] = _NONE
     kinds: tuple[Kind, ...] = ()
     readout: str | Absent = "norm | lm_head"
     identity: str | Absent = "layer_input + attention_output + mlp_output = layer_output"
     shape: str = ""
     changed: frozenset[str] = frozenset()
-    tiny: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[str, str] = field(default_factory=dict)
+    tiny: Mapping[str, Any] = _NONE
+    sizes: Mapping[str, str] = _NONE
     looped: bool = False
     counts_positions: bool = False
     summary: str = ""
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = _NONE
     passes: tuple[str, ...] = ()
-    breaks: Mapping[str, str] = field(default_factory=dict)
+    breaks: Mapping[str, str] = _NONE
     defined_in: str = ""
+    axes: Mapping[str, str] = _NONE
+
+    def parsed(self) -> Family:
+        """This row, once every cell of it could be read; the table as a whole is only read, not parsed.
+
+        Errors: `PlaceError` with the file, the cell and a caret under the fault.
+        """
+        for cells in (self.cells, *(kind.cells for kind in self.kinds)):
+            _parsed(self.name, cells)
+        return self
 
     @property
     def counts_operations(self) -> bool:
@@ -114,6 +126,7 @@ class Family:
         passes: str = "",
         breaks: Mapping[str, str] | None = None,
         defined_in: str = "",
+        axes: Mapping[str, str] | None = None,
         **cells: Cell | Mapping[str, Cell],
     ) -> Family:
         """This shape with some cells changed; kinds are added after the shape's own, and the later one wins.
@@ -125,12 +138,12 @@ class Family:
         the model counts positions by its padding id and takes handed-in ones for something else; `passes` lists modules and parameters that no role names
         and no value needs (`root.`, `base.` or `block.` in front, `*` for any part of a name); `breaks` says which law does
         not hold here and why, by `"law"` or `"law value"` (`{"batch": "its convolution runs over the padding"}`);
-        `defined_in` names the Python module that makes a type known to transformers which it does not bring itself.
+        `defined_in` names the Python module that makes a type known to transformers which it does not bring itself; `axes`
+        says what a tower has in place of `batch` and `seq` (see `families.towers`).
         """
         file, summary = _caller()
         changed = _checked(file, cells)
-        return replace(
-            self,
+        return self.remade(
             name=name or file,
             covers=tuple(covers.split()) or (file,),
             cells=MappingProxyType({**self.cells, **changed}),
@@ -148,6 +161,7 @@ class Family:
             passes=self.passes + tuple(passes.split()),
             breaks={**self.breaks, **(breaks or {})},
             defined_in=defined_in,
+            axes={**self.axes, **(axes or {})},
         )
 
 
@@ -161,7 +175,7 @@ def _joined(shape: tuple[Kind, ...], own: tuple[Kind, ...]) -> tuple[Kind, ...]:
     found = {kind.name: kind for kind in shape}
     for kind in own:
         below = found.get(kind.name)
-        found[kind.name] = kind if below is None else replace(kind, cells={**below.cells, **kind.cells})
+        found[kind.name] = kind if below is None else kind.remade(cells={**below.cells, **kind.cells})
     return tuple(found.values())
 
 
@@ -173,29 +187,33 @@ def _caller() -> tuple[str, str]:
 
 _COMMON = {value.name: key for key, value in reversed(VALUES.items()) if value.host != "linear_attn"}
 _KEYS: Final = _COMMON | {value.name: key for key, value in RARE.items()}
+_TOWER_KEYS: Final = {value.name: key for key, value in VISION.items()}
 
 
 def _checked(family: str, cells: Mapping[str, Any]) -> dict[str, Cell]:
-    """Cells by role name or value key, each parsed once so that a fault shows at import."""
+    """Cells by role name or value key."""
     found: dict[str, Cell] = {}
     for name, cell in cells.items():
         if name == "linear_attn" and isinstance(cell, Mapping):
             found |= {f"linear_attn.{key}" if key != "path" else name: inner for key, inner in cell.items()}
         elif name in ROLES or name in _KEYS:
             found[_KEYS.get(name, name)] = cell
+        elif name in TOWER_ROLES or name in _TOWER_KEYS:
+            found[_TOWER_KEYS.get(name, name)] = cell
         else:
+            import difflib  # only for this error: the table of families is to be read quickly
+
             close = difflib.get_close_matches(name, [*ROLES, *_KEYS], 3)
             raise PlaceError(f"families/{family}.py: {name!r} is neither a role nor a value; near: {', '.join(close)}")
-    for key, cell in found.items():
-        if key not in ROLES:
-            _parse(family, key, cell)
     return found
 
 
-def _parse(family: str, key: str, cell: Cell) -> None:
-    for alternative in cell if isinstance(cell, tuple) else (cell,):
-        if isinstance(alternative, str):
-            try:
-                places.parse(alternative)
-            except PlaceError as fault:
-                raise PlaceError(f"families/{family}.py, cell {key}: {fault}") from None
+def _parsed(family: str, cells: Mapping[str, Cell]) -> None:
+    """Parse every cell that is a place; a fault is an error that names the file and the cell."""
+    for key, cell in cells.items():
+        for alternative in cell if isinstance(cell, tuple) else (cell,):
+            if isinstance(alternative, str) and key not in ROLES and key not in TOWER_ROLES:
+                try:
+                    places.parse(alternative)
+                except PlaceError as fault:
+                    raise PlaceError(f"families/{family}.py, cell {key}: {fault}") from None
