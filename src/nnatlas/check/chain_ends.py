@@ -11,7 +11,7 @@ from torch import Tensor
 from nnatlas.check.findings import Finding
 from nnatlas.check.registry import law
 from nnatlas.check.trial import Trial
-from nnatlas.model.readout import _apply
+from nnatlas.model.readout import through
 from nnatlas.places import Absent
 
 
@@ -66,7 +66,7 @@ def _normed(trial: Trial, stream: Tensor | None) -> Tensor | None:
         return None
     before = stages[: stages.index("norm")] if "norm" in stages else []
     with torch.no_grad():
-        return reduce(lambda tensor, stage: _apply(trial.owner, stage, tensor), [*before, "norm"], stream)
+        return reduce(lambda tensor, stage: through(trial.owner, stage, tensor), [*before, "norm"], stream)
 
 
 def _stages(trial: Trial) -> tuple[list[str], list[str]]:
@@ -82,11 +82,11 @@ def _read_out(trial: Trial, stream: Tensor | None) -> Tensor | None:
     if stream is None or not _stages(trial)[0] or isinstance(trial.owner.root.roles["lm_head"], Absent):
         return None
     with torch.no_grad():
-        return reduce(lambda tensor, stage: _apply(trial.owner, stage, tensor), _stages(trial)[0], stream)
+        return reduce(lambda tensor, stage: through(trial.owner, stage, tensor), _stages(trial)[0], stream)
 
 
 def _past_head(trial: Trial, tensor: Tensor | None) -> Tensor | None:
     """The head's output through the rest of the readout."""
     if tensor is None:
         return None
-    return reduce(lambda part, stage: _apply(trial.owner, stage, part), _stages(trial)[1], tensor)
+    return reduce(lambda part, stage: through(trial.owner, stage, part), _stages(trial)[1], tensor)

@@ -17,7 +17,8 @@ from nnatlas import places
 from nnatlas.check.at import At
 from nnatlas.check.findings import BROKEN, Finding, apart
 from nnatlas.check.registry import law
-from nnatlas.check.trial import Trial, identity_of
+from nnatlas.check.trial import Trial
+from nnatlas.model.stream import identity_of
 from nnatlas.places import Absent
 
 

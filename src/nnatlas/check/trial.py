@@ -24,6 +24,7 @@ from nnatlas.check.snapshot import Reading, Snapshot
 from nnatlas.errors import AtlasError, InputError, Unavailable
 from nnatlas.layouts import LAYOUTS
 from nnatlas.model import StandardizedTransformer
+from nnatlas.model.stream import identity_of
 from nnatlas.places import Absent, Term
 from nnatlas.values import Value
 
@@ -168,13 +169,6 @@ class Trial:
 
 _STREAM = ("layer_input", "layer_mid", "layer_output", "attention_output", "mlp_output")
 _PROJECTIONS = ("o_proj", "down_proj", "mlp")
-
-
-def identity_of(block: Host) -> str | Absent:
-    """The identity of a block: its last kind that states one, else the family's."""
-    own = {kind.name: kind.identity for kind in block.owner.family.kinds if kind.identity is not None}
-    stated = [own[name] for name in block.kinds if name in own]
-    return stated[-1] if stated else block.owner.family.identity
 
 
 def _identity(block: Host) -> tuple[Term, ...]:

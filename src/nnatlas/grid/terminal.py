@@ -54,11 +54,9 @@ def _cell_width(sheet: Grid, room: int) -> int:
     """Columns of a cell, the gap after it included: as its longest text needs, within reason."""
     cells = (sheet.cell(row, column) for row in range(len(sheet.rows)) for column in range(len(sheet.columns)))
     longest = max((cell_len(visible(text)) for text in cells), default=1)
-    return max(2, min(max(longest, min(6, _longest(sheet.columns.shown))) + 1, WIDEST, room))
-
-
-def _longest(labels: list[str]) -> int:
-    return max(map(cell_len, labels), default=1)
+    labels = max(map(cell_len, sheet.columns.shown), default=1)
+    cut = max(6, room // max(1, len(sheet.columns)) - 1)  # headings give way first, where there are many
+    return max(2, min(max(longest, min(cut, labels)) + 1, WIDEST, room))
 
 
 def _heads(sheet: Grid, band: range, margin: int, cell: int) -> Text:

@@ -22,11 +22,16 @@ def project(model: BoundModel, hidden: Tensor) -> Tensor:
     readout = model.family.readout
     if isinstance(readout, Absent):
         raise Unavailable(f"one stream cannot be read out here: {readout.reason}", readout.reason)
-    stages = [stage.strip() for stage in readout.split("|")]
-    return reduce(lambda tensor, stage: _apply(model, stage, tensor), stages, hidden)
+    return reduce(lambda tensor, stage: through(model, stage, tensor), stages_of(model), hidden)
 
 
-def _apply(model: BoundModel, stage: str, tensor: Tensor) -> Tensor:
+def stages_of(model: BoundModel) -> list[str]:
+    """The stages of the readout in order; none where there is none."""
+    readout = model.family.readout
+    return [] if isinstance(readout, Absent) else [stage.strip() for stage in readout.split("|")]
+
+
+def through(model: BoundModel, stage: str, tensor: Tensor) -> Tensor:
     """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)) or `keep f` (the first f entries of the vocabulary),
     or a way of making one stream of several that `interior.streams` knows by name.
 
