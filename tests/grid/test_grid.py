@@ -35,7 +35,7 @@ def test_a_cell_in_words(grid):
 
 
 def test_cells_show_about_two_figures_of_the_largest(grid):
-    assert [grid.cell(0, at) for at in range(3)] == ["0.5", "-2.0", "1.0"]
+    assert [grid.cell(0, at) for at in range(3)] == ["0.50", "-2.00", "1.00"]
     assert grid.cell(1, 0) == ""
     assert [decimals_for(x) for x in ([0.98], [0.5], [0.012], [12.5], [3.0, 2.0], [4321.5], [])] == [
         2,
@@ -137,7 +137,7 @@ def test_a_terminal_shows_bands_as_wide_as_it_is(grid):
     wide = text_of(grid, 80).split("\n")
     assert wide[0] == "effect (nats)"
     assert wide[1].split() == ["layer", "The", "·cat", "↵"]
-    assert wide[2].split() == ["0", "0.5", "-2.0", "1.0"] and wide[3].split() == ["7", "0.2", "4.0"]
+    assert wide[2].split() == ["0", "0.50", "-2.00", "1.00"] and wide[3].split() == ["7", "0.25", "4.00"]
     assert wide[-1] == "held scale"
     long = Grid([[1.0] * 40], Axis("layer", [0]), Axis("position", ["abc"] * 40, numbered=True))
     lines = text_of(long, 30).split("\n")

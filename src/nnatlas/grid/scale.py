@@ -108,9 +108,10 @@ def scale_for(values: Iterable[float], limits: tuple[float, float] | None = None
 
 
 def decimals_for(values: Iterable[float]) -> int:
-    """Decimals that show about two figures of the largest number; none where all are whole."""
+    """Decimals that show two or three figures of the largest number; none where all are whole."""
     finite = [value for value in values if math.isfinite(value)]
     largest = max(map(abs, finite), default=0.0)
-    if largest == 0 or largest >= 1000 or all(value == int(value) for value in finite):
+    if largest == 0 or all(value == int(value) for value in finite):
         return 0
-    return min(6, max(1, 2 - math.ceil(math.log10(largest))))
+    figures = 2 if largest < 1 else 3
+    return min(6, max(0, figures - math.ceil(math.log10(largest * 1.000001))))
