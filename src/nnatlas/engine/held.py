@@ -27,14 +27,15 @@ class Stop:
 
     __slots__ = (
         "batch",
+        "growing",
         "handed",
         "payload",
         "retired",
         "site",
     )  # retired: replaced by another tensor at this very stop
 
-    def __init__(self, site: Any, payload: Any, batch: int) -> None:
-        self.site, self.payload, self.batch = site, payload, batch
+    def __init__(self, site: Any, payload: Any, batch: int, growing: bool = False) -> None:
+        self.site, self.payload, self.batch, self.growing = site, payload, batch, growing
         self.handed: dict[str, Handed] = {}
         self.retired: list[Handed] = []
 
@@ -62,13 +63,15 @@ class Stop:
         given = self.handed.get(point.name)
         if given is not None and value is given.value:  # `value *= 2` assigns what it has just edited in place
             return
-        fitted = _fitted(point, value, self._shape(point, native), native)
+        fitted = _fitted(point, value, self._shape(point, native), native, self.growing)
         for other in self.handed.values():  # earlier edits first: this one comes on top of them
             if other.item == point.item:
                 other.settle(self.payload, self.batch)
         native = self.payload.get(point.item)
         with _ordinary(native):
             self.payload.set(point.item, point.codec.put(native, fitted, self.batch))
+        if self.growing and point.layout.axes[:1] == ("batch",):
+            self.batch = len(fitted)
         if given is not None:
             self.retired.append(given)
         self.handed[point.name] = Handed(point, self.payload.get(point.item), self.batch)
@@ -234,12 +237,17 @@ def late_edit(point: Point | Computed) -> AtlasError:
     )
 
 
-def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor) -> Tensor:
-    """The assigned value as a tensor of the right shape; numbers fill, anything else must fit exactly."""
+def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor, growing: bool = False) -> Tensor:
+    """The assigned value as a tensor of the right shape; numbers fill, anything else must fit exactly.
+
+    In a growing run the first axis is free where it is the batch.
+    """
     if isinstance(value, int | float):
         return torch.full(shape, value, dtype=native.dtype, device=native.device)
     if not isinstance(value, Tensor):
         raise LayoutError(f"{point.name} takes a tensor {point.layout} or a number, not a {type(value).__name__}")
+    if growing and point.layout.axes[:1] == ("batch",) and value.ndim == len(shape):
+        shape = torch.Size((len(value), *shape[1:]))
     if value.shape != shape:
         why = layouts.fault(point.layout, value.shape, point.sizes) or f"the tensor is {list(value.shape)}"
         raise LayoutError(
