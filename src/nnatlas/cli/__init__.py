@@ -16,8 +16,8 @@ import typer
 
 from nnatlas.cli.failures import Commands
 
-COMMANDS = ("lens", "show", "support", "check", "pull", "find", "families", "draft", "version")
-GROUPS = ("apex",)
+COMMANDS = ("lens", "patterns", "attribute", "show", "support", "check", "pull", "find", "families", "page", "draft", "version")
+GROUPS = ("apex", "encyclopedia")
 """Modules here that bring an `app` of their own, mounted if they are there."""
 
 EPILOG = "NNATLAS_HOME is where pulled models are kept. NNATLAS_TRACEBACK=1 shows Python's traceback with an error."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Json, console, print_json, progress
+from nnatlas.cli.output import Html, Json, console, print_json, progress
 
 if TYPE_CHECKING:
     from nnatlas.readouts import LogitLens
@@ -30,7 +30,6 @@ Value = Annotated[
     list[str] | None,
     typer.Option("--value", metavar="NAME", help='Read this instead of "layers.*.layer_output"; may be repeated.'),
 ]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the table as a web page instead.")]
 Chat = Annotated[
     bool, typer.Option("--chat", help="Put the prompt into the model's chat template, as the user's turn.")
 ]

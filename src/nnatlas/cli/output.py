@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +14,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nnatlas.grid import Shown
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write one interactive web page instead, self-contained.")
+]
 
 PIPED = 120
 """Columns of a table that goes to a pipe or a file."""
@@ -32,6 +38,16 @@ def console(piped: int = PIPED) -> Console:
 def print_json(data: Any) -> None:
     """Print data as JSON in plain ASCII, which every terminal and locale can write."""
     print(json.dumps(data, indent=2))
+
+
+def deliver(shown: Shown, data: Callable[[], Any], json: bool, html: Path | None) -> None:
+    """A result as its user asked for it: `data()` as JSON, a page at `html`, or a table."""
+    if json:
+        print_json(data())
+    elif html is not None:
+        print(shown.html(html))
+    else:
+        console().print(shown, soft_wrap=True)
 
 
 @contextlib.contextmanager
