@@ -34,8 +34,17 @@ def begin(run: Run) -> None:
     assert isinstance(tower, BoundTower)
     for name in tower.root.values:
         point = tower.root.point(name) if tower.root.absence(name) is None else None
-        for prepare in PREPARE if isinstance(point, Point) and (point.watched or point.calling) else ():
-            prepare(run, point)
+        if isinstance(point, Point) and (point.watched or point.calling):
+            for prepare in PREPARE:
+                prepare(run, point)
+            _until_the_text_model(run, point)
+
+
+def _until_the_text_model(run: Run, point: Point) -> None:
+    """Stop counting where the text model begins: every function called in it would be looked at in vain."""
+    base, span = run.model.root.roles["base"], run.watches.get(id(point.module))
+    if span is not None and isinstance(base, tuple) and f"{base[1]}.".startswith(f"{point.path}."):
+        run.keep(base[0].register_forward_pre_hook(span.end).remove)
 
 
 def forget_order(model: Any) -> None:

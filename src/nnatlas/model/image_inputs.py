@@ -63,11 +63,11 @@ class ImagePreparer(Preparer):
         return text, [_opened(one) for one in (own if images is None else _listed(images))]
 
     def _row(self, text: str, pictures: list[Any], for_processor: Batch) -> Batch:
-        """One prompt through the processor; pictures without a place in the text stand in front of it."""
+        """One prompt through the processor; pictures without a place in the text stand in front of it, a line each."""
         sign = getattr(self.processor, "image_token", None)
         places = text.count(sign) if isinstance(sign, str) else len(pictures)
         if places == 0 and pictures:
-            text, places = str(sign) * len(pictures) + text, len(pictures)
+            text, places = f"{sign}\n" * len(pictures) + text, len(pictures)
         if places != len(pictures):
             raise InputError(f"the prompt has {places} places {sign!r} for {len(pictures)} images: {text!r}")
         given = {"text": [text], "return_tensors": "pt", **for_processor}

@@ -80,7 +80,8 @@ class TinyProcessor:
         size = tuple(picture.shape)
         if size not in self._counts:
             with torch.no_grad():
-                features = self.model.get_image_features(**self.pixels([picture]), return_dict=True)
+                owner = self.model if hasattr(self.model, "get_image_features") else self.model.model
+                features = owner.get_image_features(**self.pixels([picture]), return_dict=True)
             self._counts[size] = _rows(getattr(features, "pooler_output", features))
         return self._counts[size]
 

@@ -14,7 +14,9 @@ WITH_CLASS = {"batch": "images", "seq": "class_and_patches"}
 PACKED = {"batch": "", "seq": "packed_patches", "attention batch": "one", "attention seq": "chunk"}
 """All images end to end, without a batch axis; the attention is called once for each."""
 CONVOLVED = "patch_embed > out : images hidden_size rows columns as images rows columns hidden_size"
-FUSED = "self_attn.qkv > out : batch seq (3 num_heads qk_head_dim) -> {}"
+CUT_ALREADY = "patch_embed > out as images patches hidden_size"
+"""Pictures come in as patches, and a linear map embeds each."""
+ROTARY = "self_attn calls apply_rotary_pos_emb_vision|apply_rotary_pos_emb > in.{} : batch seq {} qk_head_dim"
 
 VIT = LLAMA.but(
     name="vit",
@@ -48,3 +50,12 @@ VIT = LLAMA.but(
     logits=absent("a tower gives features, not logits"),
     **NO_ROTARY,
 )
+
+PACKED_VIT = VIT.but(
+    name="packed_vit",
+    axes=PACKED,
+    patch_embeddings="patch_embed > out as packed_patches hidden_size",
+    unrotated_queries=ROTARY.format("q", "num_heads"),
+    unrotated_keys=ROTARY.format("k", "num_kv_heads"),
+)
+"""Qwen2-VL's tower and those built after it: patches of all images in one row, rotated by row and column."""

@@ -1,5 +1,32 @@
 """SigLIP and towers of its build: no class token, learned positions, a norm after the last block."""
 
-from nnatlas.families.towers._shapes import VIT
+from nnatlas.families.towers._shapes import CUT_ALREADY, VIT
 
-TOWERS = (VIT.but(name="siglip", covers="siglip_vision_model idefics2_vision idefics3_vision smolvlm_vision"),)
+TOWERS = (
+    VIT.but(name="siglip", covers="siglip_vision_model"),
+    VIT.but(name="idefics", covers="idefics2_vision idefics3_vision smolvlm_vision granite_docling_vision"),
+    VIT.but(name="janus", covers="janus_vision_model"),
+    VIT.but(
+        name="siglip2",
+        covers="siglip2_vision_model",
+        patch_embeddings=CUT_ALREADY,
+        notes={"layer_output": "images of fewer patches are filled up to the most; masked attention keeps the filling out"},
+    ),
+    VIT.but(name="molmo2", covers="molmo2_vision", patch_embeddings=CUT_ALREADY),
+    VIT.but(
+        name="video_llama_3",
+        covers="video_llama_3_vision",
+        axes={"batch": "", "seq": "packed_patches", "attention batch": "one", "attention seq": "chunk"},
+        patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
+    ),
+    VIT.but(
+        name="paddleocr_vl",
+        covers="paddleocr_vl_vision",
+        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        layers="vision_model.encoder.layers",
+        patch_embed="vision_model.embeddings.patch_embedding",
+        norm="vision_model.post_layernorm",
+        patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
+    ),
+)
+

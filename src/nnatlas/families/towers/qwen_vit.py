@@ -1,0 +1,37 @@
+"""The Qwen ViTs and towers built after them: packed patches, a rotary over rows and columns, and no class token."""
+
+from nnatlas.families._shapes import absent
+from nnatlas.families.towers._shapes import PACKED_VIT
+
+WINDOWED = {"seq": "windowed_patches"}
+_NO_NORM = absent("the last block's stream goes to the merger as it is, which norms it itself")
+
+TOWERS = (
+    PACKED_VIT.but(
+        name="qwen_vit",
+        covers="qwen2_vl_vision qwen3_vl_vision qwen3_vl_moe_vision qwen3_5_vision qwen3_5_moe_vision qwen4_exp_vision"
+        " qwen3_omni_moe_vision_encoder cohere_compass_vision",
+        norm=_NO_NORM,
+    ),
+    PACKED_VIT.but(
+        name="qwen2_5_vit",
+        covers="qwen2_5_vl_vision qwen2_5_omni_vision_encoder exaone4_5_vision",
+        axes=WINDOWED,
+        norm=_NO_NORM,
+        notes={"layer_output": "in window order: all but a few blocks attend within a window; the order is undone after the merger"},
+    ),
+    PACKED_VIT.but(name="glm4v", covers="glm4v_vision glm4v_moe_vision glm_ocr_vision glm5_next_vision"),
+    PACKED_VIT.but(name="dots", covers="dots3_note_vision_encoder", norm="norm"),
+    PACKED_VIT.but(name="ernie", covers="ernie4_5_vl_moe_vision", norm="ln"),
+    PACKED_VIT.but(
+        name="hunyuan",
+        covers="hunyuan_vl_vision hy_v4_vl_vision",
+        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        norm=absent("the last block's stream goes to the merger as it is"),
+    ),
+    PACKED_VIT.but(name="cosmos", covers="cosmos3_edge_vision"),
+    PACKED_VIT.but(name="minimax", covers="minimax_m3_vl_vision", norm=absent("no norm follows the last block")),
+    PACKED_VIT.but(name="muse", covers="muse_glimmer_vision muse_spark_vision", norm="ln_post"),
+    PACKED_VIT.but(name="kimi", covers="kimi_k25_vision", norm="final_layernorm"),
+    PACKED_VIT.but(name="inkling2", covers="inkling2_vision", pre_norm="pre_layernorm"),
+)
