@@ -17,6 +17,7 @@ from tests.tiny_models import tiny
 import nnatlas
 from nnatlas import families
 from nnatlas.encyclopedia import notes
+from nnatlas.encyclopedia.flagships import flagship
 from nnatlas.layouts import LAYOUTS
 from nnatlas.traits import TRAITS
 from nnatlas.values import RARE, VALUES
@@ -53,10 +54,15 @@ def checkpoint(name: str) -> Any:
     return nnatlas.load(name)
 
 
+def model_of(model_type: str) -> Any:
+    """What claims and examples run on: the tiny model of the type, or the checkpoint that comes with nnatlas."""
+    shown = flagship(model_type)
+    return checkpoint(shown.checkpoint) if shown.folder else tiny(model_type)
+
+
 MODELS: dict[str, Callable[[str], Any]] = {
-    "model": tiny,
+    "model": model_of,
     "smollm2": lambda _: checkpoint("smollm2"),
-    "apex": lambda _: checkpoint("apex-1"),
 }
 """What a claim may be run on, by the name of its argument."""
 
@@ -76,7 +82,7 @@ def test_claim(model_type, name):
     "model_type, code", [one for one in EXAMPLES if one[1].runs], ids=lambda one: getattr(one, "line", one)
 )
 def test_example(model_type, code):
-    names = {"nnatlas": nnatlas, "torch": torch, "model": tiny(model_type)}
+    names = {"nnatlas": nnatlas, "torch": torch, "model": model_of(model_type)}
     exec(compile("\n" * code.line + code.code, f"notes/{model_type}.md", "exec"), names)
 
 

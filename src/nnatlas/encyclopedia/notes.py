@@ -7,7 +7,7 @@
     Queries and keys part ways here:                                    a lead: it ends in a colon and claims nothing itself
 
     ```equations block_equations      equations, one a line; the word is the test function that computes them
-    ```python                         an example, run on `model = nnatlas.load("tiny:<model_type>")`
+    ```python                         an example, run on `model = nnatlas.load("tiny:<model_type>")`, or on the bundled checkpoint
     ```python no-run                  an example that needs a real checkpoint
 
 Links are `[apertus](family:apertus)`, `[layer_mid](value:layer_mid)`, `[Queries](layout:Queries)` and `[rotary](trait:rotary)`.

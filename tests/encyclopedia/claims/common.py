@@ -1,7 +1,8 @@
 """Claims that the notes of several families make: each function asserts one on a tiny model, and raises where it is false.
 
-A claim's argument says what it is run on: `model` is the family's tiny model, `smollm2` and `apex` are checkpoints.  Models
-are shared between claims, so a claim leaves them as it found them; what needs other settings builds a model of its own.
+A claim's argument says what it is run on: `model` is the family's tiny model, or the checkpoint that nnatlas brings for it,
+`smollm2` is SmolLM2.  Models are shared between claims, so a claim leaves them as it found them; what needs other settings
+builds a model of its own.
 """
 
 from __future__ import annotations
