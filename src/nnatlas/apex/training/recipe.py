@@ -40,7 +40,9 @@ class Recipe:
     `min_lr_ratio` of the peak; a run can therefore be lengthened or cut short until its decay begins.  From the first
     to the second of `drill_steps` there are nothing but short copying drills, for the main head alone and at `drill_rate`
     of the peak: an induction head forms there within some 300 steps.  From `mixed_from` on half of every batch is
-    such drills, without which text would wash it out again.  The defaults are the bundled checkpoint's.
+    such drills, without which text would wash it out again.  When all that is done the multi-token heads alone are tuned
+    for `head_steps` on `head_tokens` that the model writes after each of `head_prompts` pieces of the text (see
+    `training.heads`; 0 steps: not at all).  The defaults are the bundled checkpoint's.
     """
 
     model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
@@ -60,6 +62,11 @@ class Recipe:
     weight_decay: float = 0.1
     beta2: float = 0.95
     grad_clip: float = 1.0
+    head_prompts: int = 3000
+    head_prompt_tokens: int = 32
+    head_tokens: int = 40
+    head_steps: int = 1500
+    head_rate: float = 2e-3
     save_every: int = 100
     log_every: int = 10
     seed: int = 0
