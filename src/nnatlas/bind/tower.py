@@ -13,13 +13,14 @@ from typing import Any
 
 from nnatlas.bind import sizes as sizing
 from nnatlas.bind.paths import lookup
+from nnatlas.bind.points import Point
 from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.errors import RowDoesNotFit
 from nnatlas.families import towers
 from nnatlas.families._row import TOWER_ROLES, Family
 from nnatlas.families._wrapper import Wrapper
 from nnatlas.layouts import Layout, custom
-from nnatlas.places import Absent, Attention, Pattern, Place
+from nnatlas.places import Absent, Attention, Pattern, Place, parse
 from nnatlas.values import VISION_HOSTS, Value
 
 OF_TEXT = ("image_features", "image_token_mask", "added_features")
@@ -46,6 +47,25 @@ class BoundTower(BoundModel):
         self.root.__dict__["whole"] = self._whole()
         self.projector = self._projector()
         self.hosts = {host.path: host for host in self._hosts()}
+        self.additions = self._additions()
+
+    def _additions(self) -> list[Point]:
+        """Where more features are added to the stream, one place behind each of the first blocks of the text model."""
+        found = lookup(self.module.config, self.wrapper.added_after) if self.wrapper.adds else None
+        return [self._addition(block, at) for at, block in zip(range(len(found or ())), self.text.blocks, strict=False)]
+
+    def _addition(self, block: Host, at: int) -> Point:
+        """The place of `layers[at].added_features`: an argument of a call that the text model makes between two blocks."""
+        block.cells = {**block.cells, "block.added_features": self.wrapper.adds.format(at)}
+        block.__dict__.pop("values", None)
+        base = self.text.root.roles["base"]
+        named = frozenset(parse(self.wrapper.adds.format(at)).source.functions)  # type: ignore[union-attr]
+        block.__dict__["calls"] = [*block.calls, (base[1], base[0], named)]  # type: ignore[index]
+        point = block.point("added_features")
+        assert isinstance(point, Point)
+        point.block = point.block_module = None  # between blocks: the order says nothing about it
+        point.inside = point.path
+        return point
 
     def _find_tower_roles(self) -> None:
         root = self.root

@@ -33,11 +33,14 @@ def begin(run: Run) -> None:
     tower = run.model.vision
     assert isinstance(tower, BoundTower)
     for name in tower.root.values:
-        point = tower.root.point(name) if tower.root.absence(name) is None else None
+        point: Any = tower.root.point(name) if tower.root.absence(name) is None else None
         if isinstance(point, Point) and (point.watched or point.calling):
             for prepare in PREPARE:
                 prepare(run, point)
             _until_the_text_model(run, point)
+    for point in tower.additions:
+        for prepare in PREPARE:
+            prepare(run, point)
 
 
 def _until_the_text_model(run: Run, point: Point) -> None:

@@ -25,8 +25,14 @@ def scatter(trial: Sighted) -> Iterator[Finding]:
         "scatter", "vision.image_token_mask", "vision", None if mask.any() else "no token stands for the image"
     )
     said = "layers[0].layer_input[image_token_mask] == image_features, exactly"
-    got = entering[mask.to(entering.device)]
-    yield trial.close("scatter", "vision.image_features", "vision", said, got, features, 0.0)
+    for stream in _streams(entering[mask.to(entering.device)], features):
+        yield trial.close("scatter", "vision.image_features", "vision", said, stream, features, 0.0)
+
+
+def _streams(entering: Tensor, features: Tensor) -> list[Tensor]:
+    """What enters at the image's tokens, one tensor `[image_tokens, hidden_size]` for each stream."""
+    width = features.shape[-1]
+    return list(entering.reshape(len(entering), -1, width).unbind(1)) if entering.numel() % width == 0 else [entering]
 
 
 def _entry(trial: Sighted) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """The Qwen ViTs and towers built after them: packed patches, a rotary over rows and columns, and no class token."""
 
-from nnatlas.families._shapes import absent
+from nnatlas.families._shapes import NO_ROTARY, absent
 from nnatlas.families.towers._shapes import PACKED_VIT
 
 WINDOWED = {"seq": "windowed_patches"}
@@ -27,9 +27,12 @@ TOWERS = (
         name="hunyuan",
         covers="hunyuan_vl_vision hy_v4_vl_vision",
         axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        patch_embed="embeddings.patch_embedding",
+        patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
         norm=absent("the last block's stream goes to the merger as it is"),
+        **NO_ROTARY,
     ),
-    PACKED_VIT.but(name="cosmos", covers="cosmos3_edge_vision"),
+    PACKED_VIT.but(name="cosmos", covers="cosmos3_edge_vision", **NO_ROTARY),
     PACKED_VIT.but(name="minimax", covers="minimax_m3_vl_vision", norm=absent("no norm follows the last block")),
     PACKED_VIT.but(name="muse", covers="muse_glimmer_vision muse_spark_vision", norm="ln_post"),
     PACKED_VIT.but(name="kimi", covers="kimi_k25_vision", norm="final_layernorm"),

@@ -11,13 +11,17 @@ _PACKED = USUAL.but(
 )
 _DEEP = dict(adds="base calls _deepstack_process[{}] > in.visual_embeds", added_after="vision_config.deepstack_visual_indexes")
 
+_WINDOWS = {"*.window_size": 28, "*.fullatt_block_indexes": [1]}
+
 WRAPPERS = (
-    _PACKED.but("qwen2_vl qwen2_5_vl qwen3_5 qwen3_5_moe qwen4_exp qwen2_5_omni_thinker exaone4_5"),
+    _PACKED.but("qwen2_vl qwen3_5 qwen3_5_moe qwen4_exp"),
+    _PACKED.but("qwen2_5_vl qwen2_5_omni_thinker exaone4_5", tiny=_WINDOWS),
     _PACKED.but("qwen3_vl qwen3_vl_moe cosmos3_omni qwen3_omni_moe_thinker cohere_compass", **_DEEP),
     _PACKED.but("glm4v glm46v glmga glm4v_moe glm_ocr glm5_next"),
     _PACKED.but("hunyuan_vl hy_v4_vl dots3_note inkling2 inkling2_loop"),
     _PACKED.but("ernie4_5_vl_moe", projector="model.resampler_model"),
-    _PACKED.but("cosmos3_edge hyperclovax_vision_v2 video_llama_3 paddleocr_vl", projector="model.projector"),
+    _PACKED.but("cosmos3_edge video_llama_3 paddleocr_vl", projector="model.projector"),
+    _PACKED.but("hyperclovax_vision_v2", projector="model.projector", tiny=_WINDOWS),
     _PACKED.but("minimax_m3_vl", projector="model.multi_modal_projector"),
     _PACKED.but("muse_glimmer muse_spark", projector="model.vision_adapter"),
     _PACKED.but("kimi_k25", projector="model.mm_projector"),
