@@ -37,7 +37,8 @@ CHAIN = [
     {"readouts", "edits", "patching", "dictionaries", "vision", "harvest"},
     {"check"},
     {"guess"},  # a guessed row is handed out only once check has proven it
-    {"encyclopedia", "cli"},
+    {"encyclopedia"},
+    {"cli"},
 ]
 LEAVES = {"errors", "show", "grid", "tiny", "pull", "apex", "_callable", "_record"}
 # A method that opens the door to what stands further right; it imports when it is called, never at the top.

@@ -188,8 +188,9 @@ def _matrices(host: Host) -> float:
 
 def _borrowed_keys(trial: Trial, _: Trial) -> bool:
     """Some attentions have no key projection of their own where others have."""
-    own = {isinstance(part.roles["k_proj"], tuple) for b in trial.owner.blocks if (part := b.parts.get("self_attn"))}
-    return len(own) == 2
+    parts = [part for block in trial.owner.blocks if (part := block.parts.get("self_attn"))]
+    projecting = [part for part in parts if part.absence("attention_latent") is not None]  # the others expand a latent
+    return len({isinstance(part.roles["k_proj"], tuple) for part in projecting}) == 2
 
 
 def _norm(trial: Trial) -> Any:

@@ -1,0 +1,43 @@
+"""Kept outlines: none is stale, and made again they are the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from nnatlas.encyclopedia import measurements, renewing
+from nnatlas.encyclopedia.flagships import DEFAULTS, flagship
+from nnatlas.encyclopedia.outline import FOLDER, from_text, kept, to_text
+from nnatlas.encyclopedia.own_types import own_types
+from nnatlas.errors import InputError
+
+
+def test_none_is_stale():
+    assert renewing.stale() == []
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(measurements.types())
+    assert measurements.own().types.keys() == set(own_types())
+
+
+@pytest.mark.parametrize("model_type", ["llama", "cohere2", "mixtral", "gpt2", "apex1", "mamba2"])
+def test_made_again_they_are_the_same(model_type):
+    from nnatlas.encyclopedia.outlining import outline
+
+    assert to_text(outline(model_type)) == (FOLDER / f"{model_type}.json").read_text(encoding="utf-8")
+
+
+def test_they_are_read_as_they_were_written():
+    text = (FOLDER / "cohere2.json").read_text(encoding="utf-8")
+    assert to_text(from_text(text)) == text
+
+
+def test_a_damaged_one_says_so(tmp_path):
+    (tmp_path / "llama.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(InputError, match=r"llama.json in .* is no outline"):
+        kept("llama", tmp_path)
+    assert kept("gpt2", tmp_path) is None
+
+
+def test_figures_say_where_they_are_from():
+    assert flagship("apertus").known.startswith("figures of its config.json")
+    assert flagship("phi").known == DEFAULTS
+    for name in measurements.types():
+        assert kept(name).known, name
