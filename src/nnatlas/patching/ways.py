@@ -1,0 +1,127 @@
+"""Three ways through a sweep, the quickest first; each but the last is proven on the spot and left where it fails.
+
+A patch at block l and position p changes nothing below l and, where attention is causal, nothing before p.
+
+- `CAUSAL`: one pass for each position p, on the tokens from p on, over the base run's keys and values of those before; it
+  goes up the stack once, and at each block the rows patched there join the batch.
+- `ABOVE`: the same on whole prompts, for blocks that remember earlier positions otherwise than by keys and values.
+- `PLAIN`: whole prompts through all blocks, a row for each patch.
+
+In each pass the first row is unpatched and must give the base run's logits, and cells that the base run has patched already
+must give what they gave there.  So it is the model's structure that decides, never its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nnatlas.patching.cells import Cell
+from nnatlas.patching.metrics import Measure
+from nnatlas.patching.prefix import before
+from nnatlas.patching.situation import Situation, farthest, shortly, tolerance
+
+TOKENS = 1536
+"""Tokens in one pass, over all its rows: enough for matrix products to run at full speed."""
+
+
+class Way(NamedTuple):
+    """How a sweep is run, in words for the reader."""
+
+    words: str
+    growing: bool
+    cached: bool
+
+
+CAUSAL = Way("only blocks above and positions from each patch on, many patches to a forward", True, True)
+ABOVE = Way("only blocks above each patch, many patches to a forward", True, False)
+PLAIN = Way("whole forwards, many patches to a batch", False, False)
+WAYS = (CAUSAL, ABOVE, PLAIN)
+
+
+class Swept(NamedTuple):
+    """What a sweep found: a number for each cell, the way that was gone, and why not a quicker one."""
+
+    numbers: dict[Cell, float]
+    way: Way
+    reasons: tuple[str, ...]
+
+
+class Deviates(Exception):
+    """A quicker way does not give what a plain forward gives."""
+
+
+def run_sweep(situation: Situation, measure: Measure, ways: Sequence[Way] = WAYS) -> Swept:
+    """Patch every cell that can change anything, by the first of these ways that holds."""
+    cells = situation.cells()
+    reasons: list[str] = []
+    for way in ways:
+        why = _forbidden(situation, way)
+        if not why:
+            try:
+                return Swept(_numbers(situation, way, cells, measure), way, tuple(reasons))
+            except Exception as wrong:
+                if way is PLAIN:
+                    raise
+                why = str(wrong) if isinstance(wrong, Deviates) else shortly(wrong)
+        reasons.append(why)
+    raise AssertionError("the plain way is always among the ways")
+
+
+def _forbidden(situation: Situation, way: Way) -> str:
+    return (situation.no_cache or situation.acausal) if way.cached else ""
+
+
+def _numbers(situation: Situation, way: Way, cells: Sequence[Cell], measure: Measure) -> dict[Cell, float]:
+    found: dict[Cell, float] = {}
+    for start, patched in _passes(situation, way, cells):
+        cache = before(situation.cache, start) if way.cached else None
+        logits = situation.forward(patched, start, cache, way.growing)
+        _check(situation, patched, logits)
+        found |= zip(patched, measure(logits[1:]).tolist(), strict=True)
+    return found
+
+
+def _passes(situation: Situation, way: Way, cells: Sequence[Cell]) -> Iterator[tuple[int, list[Cell]]]:
+    """Where each forward begins, and the cells it patches, layer by layer.
+
+    Cells of neighbouring positions go together while there is room: what the later ones compute in vain is less than a
+    forward of their own would cost.
+    """
+    starting = lambda cell: (situation.same if cell.position is None else cell.position) if way.cached else 0
+    start = 0
+    together: list[Cell] = []
+    for first, group in groupby(sorted(cells, key=starting), starting):
+        here = list(group)
+        if together and len(together) + len(here) > _room(situation, start):
+            yield from _split(situation, start, together)
+            together = []
+        start, together = (start if together else first), [*together, *here]
+    yield from _split(situation, start, together)
+
+
+def _split(situation: Situation, start: int, cells: list[Cell]) -> Iterator[tuple[int, list[Cell]]]:
+    """Cut what is too much for one forward into layers that follow each other, so that upper ones join late."""
+    room, ordered = _room(situation, start), sorted(cells)
+    return ((start, ordered[at : at + room]) for at in range(0, len(ordered), room))
+
+
+def _room(situation: Situation, start: int) -> int:
+    """Rows of one forward."""
+    return max(1, TOKENS // (situation.length - start))
+
+
+def _check(situation: Situation, cells: Sequence[Cell], logits: Tensor) -> None:
+    """Hold a pass against the base run: its first row, and the cells that were patched there."""
+    allowed = tolerance(situation.logits)
+    expected = {0: situation.logits} | {
+        row: situation.probed[cell] for row, cell in enumerate(cells, 1) if cell in situation.probed
+    }
+    for row, known in expected.items():
+        gap = farthest(logits[row], known)
+        if not gap <= allowed:
+            what = f"a patch at {cells[row - 1]}" if row else "the unpatched row"
+            raise Deviates(f"{what} gives other logits than a whole forward (by {gap:.2g})")

@@ -1,0 +1,256 @@
+"""Activation patching gives what a whole forward for each patch gives, whatever the model is built like."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.patching.naive import CLEAN, CORRUPTED, by_head, by_position, metric, model_of
+from tests.tiny_models import left_alone, tiny
+from torch import Tensor
+
+from nnatlas.errors import InputError, Unavailable
+from nnatlas.patching import activation_patching, ways
+from nnatlas.patching.situation import Situation
+from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN, Deviates
+
+# the way that each kind of structure allows; whether it is gone is found out by trying, so a name decides nothing
+BUILDS = {
+    "llama": CAUSAL,
+    "gpt2": CAUSAL,  # positions are embedded
+    "gpt_neox": CAUSAL,  # parallel blocks
+    "gemma2": CAUSAL,  # windows, caps, norms on both sides
+    "gemma3_text": CAUSAL,  # a second rotary for windows
+    "exaone4": CAUSAL,  # norms on what is written
+    "cohere2": CAUSAL,
+    "falcon": CAUSAL,  # one key and value head, fused projection
+    "mpt": CAUSAL,  # ALiBi that broadcasts
+    "mixtral": CAUSAL,
+    "gpt_oss": CAUSAL,  # sinks
+    "deepseek_v3": CAUSAL,  # latent attention
+    "llama4_text": CAUSAL,  # chunked attention
+    "apex-1": CAUSAL,
+    "mamba2": ABOVE,  # a recurrent state in place of keys and values
+    "jamba": ABOVE,
+    "paligemma": ABOVE,  # the whole prompt is seen from every position
+    "zamba": PLAIN,  # blocks read the embeddings as well
+    "bloom": PLAIN,  # ALiBi made for each row at the start
+    "gemma3n_text": PLAIN,  # several streams, shared keys and values
+}
+BASE, EXACT = 2, 1e-4
+
+
+@pytest.mark.parametrize("room", [18, 1536])
+@pytest.mark.parametrize("name", BUILDS)
+def test_each_number_is_that_of_a_whole_forward(name, room, monkeypatch):
+    """`room` 18 gives each position a forward of its own, 1536 puts all into one."""
+    monkeypatch.setattr(ways, "TOKENS", room)
+    model = model_of(name)
+    found = activation_patching(model, CLEAN, CORRUPTED, metric=metric)
+    assert found.way == BUILDS[name].words
+    assert (found.note == "") == (BUILDS[name] is CAUSAL)
+    picked = range(0, 12, 3) if room == 18 else range(2, 12, 3)
+    expected = by_position(model, CLEAN, CORRUPTED, "layer_output", picked)
+    assert (found.values[0][:, list(picked)] - expected).abs().max() < EXACT
+    assert expected.std() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "name, value, path",
+    [
+        ("llama", "layer_input", "layer_input"),
+        ("gemma2", "attention_output", "self_attn.attention_output"),
+        ("gpt_neox", "mlp_output", "mlp.mlp_output"),
+        ("llama", "layer_mid", "layer_mid"),
+        ("gpt_oss", "mlp.mlp_output", "mlp.mlp_output"),
+        ("falcon", "attention_output", "self_attn.attention_output"),
+        ("mamba2", "attention_output", "linear_attn.attention_output"),
+    ],
+)
+def test_values_inside_blocks(name, value, path, monkeypatch):
+    monkeypatch.setattr(ways, "TOKENS", 40)
+    model = tiny(name)
+    found = activation_patching(model, CLEAN, CORRUPTED, value, metric=metric)
+    expected = by_position(model, CLEAN, CORRUPTED, path, range(2, 12, 3))
+    assert (found.values[0][:, 2::3] - expected).abs().max() < EXACT
+    assert (found.values.amax() - found.values.amin()) > 1e-2
+
+
+@pytest.mark.parametrize(
+    "name, value, axis",
+    [
+        ("llama", "attention_premix", 2),
+        ("gpt2", "attention_queries", 1),
+        ("gemma2", "attention_values", 1),
+        ("llama", "attention_keys", 1),
+        ("llama", "attention_probabilities", 1),
+        ("bloom", "attention_premix", 2),
+        ("deepseek_v3", "attention_head_outputs", 2),
+    ],
+)
+def test_heads(name, value, axis):
+    model = tiny(name)
+    found = activation_patching(model, CLEAN, CORRUPTED, value, "layer x head", metric)
+    expected = by_head(model, CLEAN, CORRUPTED, f"self_attn.{value}", axis)
+    assert found.values[0].shape == expected.shape
+    assert (found.values[0] - expected).abs().max() < EXACT
+    assert expected.std() > 1e-3
+
+
+def test_three_axes_and_one():
+    model = tiny("llama")
+    every = activation_patching(model, CLEAN, CORRUPTED, "attention_premix", "layer x position x head", metric)
+    assert every.values.shape == (1, 4, 12, 4)
+    assert [axis.name for axis in every.axes] == ["layer", "position", "head"]
+    layers = activation_patching(model, CLEAN, CORRUPTED, "layer_output", "layer", metric)
+    assert layers.values.shape == (1, 4)
+    torch.testing.assert_close(
+        layers.normalised, torch.ones(1, 4), atol=1e-4, rtol=0
+    )  # the whole stream is the clean one
+
+
+def test_noising_puts_the_corrupted_run_into_the_clean_one():
+    model = tiny("llama")
+    found = activation_patching(model, CLEAN, CORRUPTED, metric=metric, direction="noise")
+    expected = by_position(model, CORRUPTED, CLEAN, "layer_output", range(12))
+    assert (found.values[0] - expected).abs().max() < EXACT
+    assert found.values[0, 0, 0] == found.clean[0]  # in front of the difference nothing changes
+    with pytest.raises(InputError, match="'denoise'.*or 'noise'"):
+        activation_patching(model, CLEAN, CORRUPTED, direction="sideways")
+
+
+def test_pairs_are_swept_one_by_one():
+    model = tiny("llama")
+    others = CLEAN.flip(0), CORRUPTED.flip(0)
+    both = activation_patching(
+        model, [CLEAN.tolist(), others[0].tolist()], [CORRUPTED.tolist(), others[1].tolist()], metric=metric
+    )
+    alone = activation_patching(model, *others, metric=metric)
+    assert both.values.shape == (2, 4, 12)
+    torch.testing.assert_close(both.values[1], alone.values[0])
+    assert both.clean[1] == alone.clean[0] and both.corrupted[1] == alone.corrupted[0]
+
+
+def test_the_ends_of_the_scale_are_the_two_prompts():
+    model = tiny("gpt2")
+    with torch.no_grad():
+        ends = [float(metric(model._module(ids[None]).logits[:, -1])) for ids in (CLEAN, CORRUPTED)]
+    found = activation_patching(model, CLEAN, CORRUPTED, metric=metric)
+    assert [float(found.clean[0]), float(found.corrupted[0])] == pytest.approx(ends, abs=1e-5)
+    assert found.values[0, -1, -1] == pytest.approx(ends[0], abs=1e-5)  # all that the readout sees is the clean run's
+    assert found.normalised[0, -1, -1] == pytest.approx(1, abs=1e-4)
+    assert found.normalised[0, -1, :-1].abs().max() < 1e-5
+
+
+def test_the_model_is_left_alone():
+    model = tiny("gemma2")
+    with left_alone(model):
+        activation_patching(model, CLEAN, CORRUPTED, metric=metric)
+
+
+# --- ways are proven, not believed --------------------------------------------------------------------------------------
+
+
+def quick(model: object, **keywords: object) -> object:
+    return activation_patching(model, CLEAN, CORRUPTED, metric=metric, **keywords)
+
+
+def test_an_unpatched_row_that_deviates_is_found_out(monkeypatch):
+    """A prefix with one wrong number, as a cache of another structure would hold."""
+    model = tiny("llama")
+    right = ways.before
+
+    def wrong(recorded: object, start: int) -> object:
+        cache = right(recorded, start)
+        cache.layers[0].keys = cache.layers[0].keys + 0.5
+        return cache
+
+    monkeypatch.setattr(ways, "before", wrong)
+    found = quick(model)
+    assert found.way == ABOVE.words
+    assert "the unpatched row gives other logits than a whole forward (by " in found.note
+    monkeypatch.undo()
+    torch.testing.assert_close(found.values, quick(model).values, atol=1e-4, rtol=0)
+
+
+def test_a_patched_row_that_deviates_is_found_out(monkeypatch):
+    """Rows that join a block late: the unpatched row is right, the others are not."""
+    model = tiny("llama")
+    grow = Situation._grow
+
+    def late(self: Situation, block: object, count: int) -> None:
+        grow(self, block, count)
+        block.layer_output[1:] *= 1.01
+
+    monkeypatch.setattr(Situation, "_grow", late)
+    found = quick(model)
+    assert found.way == PLAIN.words
+    assert "a patch at Cell(layer=" in found.note
+    monkeypatch.undo()
+    torch.testing.assert_close(found.values, quick(model).values, atol=1e-4, rtol=0)
+
+
+def test_what_fails_the_plain_way_fails(monkeypatch):
+    monkeypatch.setattr(ways, "tolerance", lambda like: -1.0)
+    with pytest.raises(Deviates):
+        quick(tiny("llama"))
+
+
+def test_the_plain_way_can_be_asked_for():
+    found = quick(tiny("llama"), plain=True)
+    assert found.way == PLAIN.words and found.note == ""
+
+
+def test_only_what_a_patch_can_change_is_run(monkeypatch):
+    """Blocks and positions, counted: rows join where they are patched, and no position before a patch is run."""
+    monkeypatch.setattr(ways, "TOKENS", 12)
+    model, work = tiny("llama"), []
+    handles = [
+        block._module.register_forward_pre_hook(
+            lambda _, args, kwargs: work.append((args or (kwargs["hidden_states"],))[0].shape[:2].numel()),
+            with_kwargs=True,
+        )
+        for block in model.layers
+    ]
+    try:
+        quick(model)
+        quickly = sum(work)
+        work.clear()
+        quick(model, plain=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert quickly < 0.4 * sum(work)
+
+
+# --- what cannot be swept -----------------------------------------------------------------------------------------------
+
+
+def test_values_and_axes_that_are_not_there():
+    model = tiny("llama")
+    with pytest.raises(InputError, match="'layer_outputs' is no value of a block"):
+        activation_patching(model, CLEAN, CORRUPTED, "layer_outputs")
+    with pytest.raises(
+        InputError, match=r"layer_output has no axis for some of 'layer x head' .*batch seq hidden_size"
+    ):
+        activation_patching(model, CLEAN, CORRUPTED, over="layer x head")
+    with pytest.raises(InputError, match="name layer, and position or head"):
+        activation_patching(model, CLEAN, CORRUPTED, over="position x head")
+    with pytest.raises(Unavailable, match="parallel block"):
+        activation_patching(tiny("gpt_neox"), CLEAN, CORRUPTED, "layer_mid")
+
+
+def test_a_derived_value_is_refused():
+    with pytest.raises(Exception, match="computed from other values"):
+        activation_patching(tiny("llama"), CLEAN, CORRUPTED, "attention_head_contributions", "layer x head")
+
+
+def test_a_user_metric_gets_rows_of_logits():
+    shapes = []
+
+    def own(logits: Tensor) -> Tensor:
+        shapes.append(tuple(logits.shape))
+        return logits[:, 0]
+
+    found = activation_patching(tiny("llama"), CLEAN, CORRUPTED, metric=own)
+    assert found.metric == ("own",)
+    assert all(len(shape) == 2 and shape[1] == tiny("llama").vocab_size for shape in shapes)
