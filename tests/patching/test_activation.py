@@ -114,7 +114,7 @@ def test_noising_puts_the_corrupted_run_into_the_clean_one():
     expected = by_position(model, CORRUPTED, CLEAN, "layer_output", range(12))
     assert (found.values[0] - expected).abs().max() < EXACT
     assert found.values[0, 0, 0] == found.clean[0]  # in front of the difference nothing changes
-    with pytest.raises(InputError, match="'denoise'.*or 'noise'"):
+    with pytest.raises(InputError, match=r"'denoise'.*or 'noise'"):
         activation_patching(model, CLEAN, CORRUPTED, direction="sideways")
 
 

@@ -39,7 +39,7 @@ def test_unequal_lengths_show_both(model):
 
 
 def test_padding_does_not_hide_an_unequal_pair(model):
-    with pytest.raises(InputError, match="clean is 4 tokens.*corrupted is 5 tokens"):
+    with pytest.raises(InputError, match=r"clean is 4 tokens.*corrupted is 5 tokens"):
         pairs_of(model, ["long one", "cat"], ["wide one", "dogs"])
 
 

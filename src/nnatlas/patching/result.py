@@ -70,6 +70,16 @@ class Patching(Shown):
         both = torch.stack([self.values[known], exact.values[known]]).double()
         return Agreement(float(torch.corrcoef(both)[0, 1]), float((both[0] - both[1]).abs().max()))
 
+    def largest(self, count: int = 5) -> list[tuple[str, float]]:
+        """The places whose normalised numbers (mean over pairs) are farthest from 0, in words, the farthest first."""
+        shown = self.normalised.mean(0)
+        order = shown.abs().nan_to_num().flatten().argsort(descending=True, stable=True)[:count]
+        found = ([int(at) for at in torch.unravel_index(flat, shown.shape)] for flat in order)
+        return [
+            (", ".join(axis.words(at) for axis, at in zip(self.axes, where, strict=True)), float(shown[tuple(where)]))
+            for where in found
+        ]
+
     # -- how it looks ----------------------------------------------------------------------------------------------
 
     def grid(self) -> Grid | Pages:
