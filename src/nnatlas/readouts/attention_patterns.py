@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Axis, Grid, Pages, Shown
-from nnatlas.readouts.prompts import Prompts
+from nnatlas.model.prompts import Prompts
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer

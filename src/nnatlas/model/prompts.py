@@ -12,7 +12,7 @@ from nnatlas.grid import Axis
 from nnatlas.model.tokens import token_text
 
 if TYPE_CHECKING:
-    from nnatlas.model import StandardizedTransformer
+    from nnatlas.model.transformer import StandardizedTransformer
 
 
 @dataclass(frozen=True)
