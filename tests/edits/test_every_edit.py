@@ -97,7 +97,7 @@ def test_they_say_what_they_do():
     made = every_edit("apex-1")
     said = {name: edit.describe() for name, edit in made.items()}
     assert said["steer"].startswith("adds 3 times a direction (norm ")
-    assert said["steer"].endswith("to the output of layers 0 and 7, at position -1 of prompt and new tokens")
+    assert said["steer"].endswith("to the output of layers 0 and 5, at position -1 of prompt and new tokens")
     assert said["heads"] == "replaces heads 0 and 1 of layer 1 by zero, at every position of prompt and new tokens"
     assert "drawn from reference prompts (seed 3)" in said["heads resampled"]
     assert said["skip"] == "passes layers 1 and 2 by, at positions [1:] of prompt and new tokens"

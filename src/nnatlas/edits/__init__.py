@@ -12,6 +12,7 @@ Every edit can be saved (`edit.save(path)`, `load(path, model)`), says what it d
 """
 
 from nnatlas.edits.ablation import Ablation, ablate
+from nnatlas.edits.continuations import Continuations, continuations
 from nnatlas.edits.contrast import SteeringVector, steering_vector
 from nnatlas.edits.edit import Edit
 from nnatlas.edits.experts import ExpertAblation, ablate_experts
@@ -27,6 +28,7 @@ from nnatlas.edits.where import Where
 
 __all__ = [
     "Ablation",
+    "Continuations",
     "Edit",
     "ExpertAblation",
     "ForcedRouting",
@@ -41,6 +43,7 @@ __all__ = [
     "ablate_layers",
     "ablate_neurons",
     "ablate_positions",
+    "continuations",
     "force_routing",
     "knock_out_attention",
     "load",

@@ -79,7 +79,8 @@ def ablate_experts(
     - "zero": a token keeps its choice, but what the expert says counts nothing (the output shrinks);
     - "renormalize": likewise, with the expert's weight shared out among the token's other experts, in proportion (where
       all its experts are taken out, nothing is left to share, and the weights are zero);
-    - "reroute": the router never chooses it, as if it did not exist, and the token goes to the next best.
+    - "reroute": the router never chooses it, as if it did not exist, and the token goes to the next best (where experts
+      are chosen by groups and none other is left in one, it may still fill a place, with a weight of zero).
 
     Raises:
         Unavailable: the layer's MLP is dense, or its family does not serve the routing.

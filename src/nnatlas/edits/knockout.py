@@ -8,6 +8,7 @@ attention implementation that goes through transformers' interface; the edited b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,14 +35,18 @@ class Knockout(Edit):
     own: bool
 
     def parts(self) -> list[tuple[str, Function]]:
-        layers = ["*"] if self.layers is None else self.layers
-        return [(f"layers.{layer}.self_attn.attention_scores", self._cut) for layer in layers]
+        """The scores of each layer; where a family gives a sink a column of its own, it comes after the keys."""
+        axes: dict[str, tuple[str, ...]] = {}
+        for layer in ["*"] if self.layers is None else self.layers:
+            axes |= self.model.editing(f"layers.{layer}.self_attn.attention_scores", lambda scores, call: None).axes
+        return [(name, partial(self._cut, int(own[-1] != "key"))) for name, own in axes.items()]
 
-    def _cut(self, scores: Tensor, call: ModelCall) -> Tensor:
+    def _cut(self, sinks: int, scores: Tensor, call: ModelCall) -> Tensor:
         """Scores `[batch, num_heads, query, key]` without the edges."""
         edges = self._edges(call).to(scores.device)
         cut = torch.zeros(scores.shape[0], 1, *scores.shape[2:], dtype=torch.bool, device=scores.device)
-        first = self._first_key(scores, call)
+        # a sliding window's cache has forgotten the columns before the first key
+        first = max(0, call.width - (scores.shape[-1] - sinks))
         cut[:, 0, :, : call.width - first] = edges[:, :, first:]
         if self.heads is not None:
             chosen = torch.zeros(scores.shape[1], dtype=torch.bool, device=scores.device)
@@ -59,14 +64,6 @@ class Knockout(Edit):
             itself = torch.eye(call.seq, call.width, dtype=torch.bool, device=edges.device).roll(call.past, 1)
             edges = edges & ~itself
         return edges
-
-    def _first_key(self, scores: Tensor, call: ModelCall) -> int:
-        """The first column whose key is still there: a sliding window's cache forgets the others."""
-        keys = scores.shape[-1]
-        if keys < call.width:
-            layout = self.model.support().rows["self_attn.attention_scores"].layout
-            keys -= layout.axes[-1] != "key"  # a sink's column comes after the keys
-        return max(0, call.width - keys)
 
     def _refuse_nothing_left(self, cut: Tensor, scores: Tensor) -> None:
         left = (scores > torch.finfo(scores.dtype).min / 2).any(-1)

@@ -27,6 +27,11 @@ class Editing:
         """The values that are edited, by name."""
         return list(self._points)
 
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        """The named axes of each value, such as `("batch", "num_heads", "query", "key")`."""
+        return {name: point.layout.axes for name, point in self._points.items()}
+
     def __enter__(self) -> Editing:
         if self._standing:
             raise InputError(f"this edit stands already: {self!r}; make another one to have it twice")
