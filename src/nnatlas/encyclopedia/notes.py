@@ -11,7 +11,7 @@
     ```python no-run                  an example that needs a real checkpoint
 
 Links are `[apertus](family:apertus)`, `[layer_mid](value:layer_mid)`, `[Queries](layout:Queries)` and `[rotary](trait:rotary)`.
-`generated_notes` makes notes of the same structure from a row and its measurement; those are marked `row` and `measured`.
+`generated_notes` makes notes of the same structure from a row and its measurement; those are marked `row`, `built` and `measured`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ HOWS: Final = {
     "checked": "a test runs it on the family's tiny model",
     "reported": "said of weights or files that no test has; the source is named",
     "row": "read off the family's row",
+    "built": "read off the model of a configuration, built without weights",
     "measured": "measured on the family's tiny model by nnatlas check",
 }
 _MARK = re.compile(r"\s*\{(checked|reported): ([^{}]+)\}$")
