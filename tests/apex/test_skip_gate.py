@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.apex.small_models import tiny_model, tokens
 
+import nnatlas
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.modeling import Apex1ForCausalLM
 from nnatlas.apex.skip_gate import Apex1SkipGate
@@ -80,3 +81,27 @@ def test_d19_no_parameter_is_left_without_gradient():
     model, ids = tiny_model(num_local_experts=8, n_predict=2).train(), tokens(1, 3)
     model(ids, labels=ids).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_every_law_holds_on_a_tiny_model_whose_gates_shut_some_tokens_out(implementation):
+    model = nnatlas.load("tiny:apex1", attn_implementation=implementation)
+    gates, added = [], []
+    with model.trace(tokens(2, 12)):
+        for layer in model.layers:
+            gates.append(layer.mlp.mlp_gate.sigmoid())
+            added.append(layer.mlp.mlp_output)
+    shut = torch.stack(gates) < model.config.skip_gate_threshold
+    assert 0 < shut.sum() < shut.numel() / 2
+    assert torch.equal(torch.stack(added).ne(0).any(-1, keepdim=True), ~shut)
+    assert model.check().failures == []
+
+
+def test_a_row_that_names_another_gate_is_found_out():
+    model = nnatlas.load("tiny:apex1")
+    cells = {"mlp.mlp_gate": "block.skip_gate.gate_mlp.0 > out as batch seq channels"}
+    kinds = tuple(
+        one.remade(cells={**one.cells, **(cells if one.name == "gated" else {})}) for one in model.family.kinds
+    )
+    wrong = nnatlas.load(model._module, family=model.family.remade(kinds=kinds))
+    assert ("chain", "mlp.mlp_output") in {(one.law, one.value) for one in wrong.check(laws=["chain"]).failures}

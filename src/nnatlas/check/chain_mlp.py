@@ -53,6 +53,8 @@ def the_mlp_adds_what_it_computed(trial: Trial) -> Iterator[Finding]:
         if at.has("mlp_post_norm"):
             written, words = at.through("mlp_post_norm", written), f"mlp_post_norm({words})"
         scaled, got = at.scaled("mlp_output", written), at("mlp_output")
+        if at("mlp_gate") is not None and scaled is not None and got is not None:
+            scaled, words = scaled * _passed(at("mlp_gate"), got), f"{words} where the gate is open"
         if scaled is not None and got is not None:
             scaled = _as_written(scaled, got) if scaled.numel() == got.numel() else scaled
         yield from at.equation("mlp_output", words, scaled)
@@ -108,6 +110,14 @@ def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
             yield from at.equation(
                 "expert_neurons", "summed through the down projections: routed_output", total, routed
             )
+
+
+def _passed(gate: Tensor, added: Tensor) -> Tensor:
+    """1 for tokens to which something was added, 0 for the others; 1 for all where the gate does not tell the two apart."""
+    opened = added.ne(0).any(-1, keepdim=True)
+    fits = gate.shape == opened.shape and bool(opened.any())
+    apart_by_gate = fits and bool(opened.all() or gate[~opened].max() < gate[opened].min())
+    return (opened if apart_by_gate else torch.ones_like(opened)).to(added.dtype)
 
 
 def _mlps(trial: Trial) -> Iterator[At]:

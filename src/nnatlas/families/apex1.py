@@ -24,7 +24,12 @@ FAMILY = LLAMA.but(
         absent("keys and values are projected directly, not expanded from a latent"),
     ),
     defined_in="nnatlas.apex.modeling",
-    passes="root.multi_token_head",
+    passes="root.multi_token_head block.skip_gate",
+    tiny={"skip_gate_threshold": 5e-4},
+    breaks={
+        "causal mlp.mlp_gate": "the gate is a yes or no: only an edit across the threshold changes anything",
+        "gradient mlp.mlp_gate": "the gate is a yes or no; outside training no gradient goes through it",
+    },
     multi_token_logits="stacked(root > out.spec_logits) as batch heads seq vocab_size",
     readout="norm | lm_head | * logit_scale",
     kinds=(

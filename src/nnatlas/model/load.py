@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,8 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     from nnatlas import tiny
 
     row = families.find(model_type)
+    if row is not None and row.defined_in:
+        importlib.import_module(row.defined_in)  # makes the type known to transformers
     task = {"text-generation": "causal-lm"}.get(task or "", task)
     own = wrappers.find(model_type)
     given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) and task != "causal-lm" else {})}

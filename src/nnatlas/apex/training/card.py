@@ -56,7 +56,8 @@ files whose name hashes into a fixed 4 % are held out. `recipe.json` is the whol
 a byte-level BPE of {vocab_size} tokens trained on the same text. One block in {drill_every} is a copying drill: tokens of
 the block in random order, shown again and again, learnt from their second showing on; steps {drill_steps} are nothing
 but such drills, which is when the induction head forms, and from step {mixed_from} on, while the learning rate falls, half
-of every batch is, without which text alone would wash it out again. Training loss, drills included (next token plus the
+of every batch is, without which text alone would wash it out again. Last, the heads for tokens further ahead alone were
+tuned for {head_steps} steps on what the model itself writes after {head_prompts} pieces of the text. Training loss, drills included (next token plus the
 weighted heads):
 {curve}.
 
@@ -86,6 +87,8 @@ def model_card(
         learning_rate=recipe.learning_rate,
         vocab_size=recipe.vocab_size,
         drill_every=recipe.drill_every,
+        head_steps=recipe.head_steps,
+        head_prompts=recipe.head_prompts,
         mixed_from=recipe.mixed_from,
         drill_steps="{} to {}".format(*(recipe.drill_steps or (0, 0))),
         curve=", ".join(f"{loss:.2f} at step {step}" for step, loss in shown) or "too short to tell",

@@ -62,10 +62,10 @@ class Recipe:
     weight_decay: float = 0.1
     beta2: float = 0.95
     grad_clip: float = 1.0
-    head_prompts: int = 3000
+    head_prompts: int = 5000
     head_prompt_tokens: int = 32
     head_tokens: int = 40
-    head_steps: int = 1500
+    head_steps: int = 2000
     head_rate: float = 2e-3
     save_every: int = 100
     log_every: int = 10
