@@ -58,7 +58,7 @@ def _model_class(model_type: str, task: str | None) -> type[PreTrainedModel]:
     for names in [CLASSES[task]] if task else CLASSES.values():
         if model_type in names:
             return getattr(transformers, names[model_type])
-    config_class = CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else None
+    config_class = CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else None  # noqa: SIM401  it is lazy
     if config_class in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING and task != "image-text-to-text":
         return modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING[config_class]  # registered by somebody else than transformers
     raise InputError(f"transformers has no {task or 'language'} model of type {model_type!r}")
