@@ -8,7 +8,7 @@ small operations in the order in which the forward meets them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nnatlas import places
 from nnatlas.encyclopedia.chips import NORM, NOTE, OP, SCALE, Chip, Chips
@@ -140,7 +140,7 @@ def _terms(variant: Variant) -> list[Term]:
 def _of_its_part(term: Term, variant: Variant) -> Term:
     """`attention_output` is what the block's mixer adds, where the block has no attention."""
     mixes = term.value == "attention_output" and "self_attn.attention_output" not in variant.bound.cells
-    return replace(term, value="linear_attn.attention_output") if mixes else term
+    return term.remade(value="linear_attn.attention_output") if mixes else term
 
 
 def _whole(variant: Variant) -> tuple[Factor, ...]:

@@ -81,7 +81,7 @@ def _badge(mark: Mark | None, note: Note, links: Links) -> Badge | None:
     if mark is None:
         return None
     if mark.how == "row":
-        return Badge("row", mark.by, HOWS["row"], links.maybe("source", mark.by))
+        return Badge("row", mark.by, HOWS["row"], links.maybe("source", f"src/nnatlas/{mark.by}"))
     if mark.how != "checked":
         return Badge(mark.how, mark.by, f"{HOWS[mark.how]}: {mark.by}", None)
     homes = [f"tests/encyclopedia/claims/{name}.py" for name in (note.model_type, "common")]

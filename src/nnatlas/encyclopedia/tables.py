@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nnatlas.encyclopedia.outline import Bound, Outline
@@ -45,7 +45,10 @@ class ValueRow:
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
-    """The values of one host; `classes` are the Python classes it has in the outline's model."""
+    """The values of one host; `classes` are the Python classes it has in the outline's model.
+
+    Where only some blocks have the host, `on` says which, and `elsewhere` why the others do not.
+    """
 
     host: str
     typed: str
@@ -53,7 +56,13 @@ class HostTable:
     classes: tuple[str, ...]
     rows: tuple[ValueRow, ...]
     absent: tuple[ValueRow, ...]
-    nowhere: str = ""
+    on: str = ""
+    elsewhere: str = ""
+
+    @property
+    def nowhere(self) -> str:
+        """Why no block has the host; empty where one has."""
+        return "" if self.classes else self.elsewhere
 
     @property
     def by_reason(self) -> dict[str, list[ValueRow]]:
@@ -65,68 +74,84 @@ class HostTable:
 
 
 def host_tables(outline: Outline, family: Family, found: Measurement | None) -> tuple[HostTable, ...]:
-    """A table for every host of the vocabulary that the model could have."""
-    return tuple(_table(host, outline, family, found) for host in HOSTS if _spoken_of(host))
+    """A table for every host of the vocabulary that a model could have."""
+    return tuple(_table(Stack(outline, host), family, found) for host in HOSTS)
 
 
-def _spoken_of(host: str) -> bool:
-    return host in ("model", "block", "self_attn", "linear_attn", "mlp")
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The blocks of an outline as far as they have a host; the model itself counts as one block."""
+
+    outline: Outline
+    host: str
+
+    @property
+    def sorts(self) -> list[tuple[tuple[int, ...], Bound]]:
+        """Blocks and what is bound there, for every sort of block that has the host."""
+        if self.host == "model":
+            return [((-1,), self.outline.root)]
+        return [(one.blocks, one.bound) for one in self.outline.variants if self.host in one.bound.classes]
+
+    @property
+    def blocks(self) -> list[int]:
+        return [block for blocks, _ in self.sorts for block in blocks]
+
+    def said(self, blocks: list[int]) -> str:
+        """Which of the host's blocks these are."""
+        return EVERY if len(blocks) == len(self.blocks) else which(tuple(sorted(blocks)), self.outline.blocks)
+
+    @property
+    def on(self) -> str:
+        """The blocks that have the host, where not all have."""
+        some = self.host != "model" and 0 < len(self.blocks) < self.outline.blocks
+        return which(tuple(sorted(self.blocks)), self.outline.blocks) if some else ""
+
+    @property
+    def elsewhere(self) -> str:
+        """Why blocks lack the host."""
+        lacking = [one.bound for one in self.outline.variants if self.host not in one.bound.classes]
+        return _reason(self.host, lacking[0]) if lacking and self.host != "model" else ""
+
+    def by_words(self, said: Callable[[Bound], tuple[str, str] | None]) -> tuple[Where, ...]:
+        """What is said of each sort (words and cell), with the blocks it is said of."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for blocks, bound in self.sorts:
+            if (words := said(bound)) is not None:
+                found.setdefault(words, []).extend(blocks)
+        return tuple(Where(words, self.said(blocks), cell) for (words, cell), blocks in found.items())
 
 
-def _table(host: str, outline: Outline, family: Family, found: Measurement | None) -> HostTable:
+def _table(stack: Stack, family: Family, found: Measurement | None) -> HostTable:
+    host = stack.host
     rare = tuple(value for value in RARE.values() if value.host == host and value.key in family.cells)
-    rows = tuple(_row(value, outline, family, found) for value in (*on_host(host), *rare))
-    classes = tuple(dict.fromkeys(bound.classes[host] for bound in outline.at(host) if host in bound.classes))
-    whole = "" if classes else _reason(host, outline.variants[0].bound)
+    rows = tuple(_row(value, stack, family, found) for value in (*on_host(host), *rare))
     return HostTable(
-        host, host_path(host), HOSTS[host], classes,
-        tuple(row for row in rows if row.served), () if whole else tuple(row for row in rows if not row.served), whole,
-    )  # fmt: skip
-
-
-def _row(value: Value, outline: Outline, family: Family, found: Measurement | None) -> ValueRow:
-    key, bounds = value.key, outline.at(value.host)
-    note = family.notes.get(key) or family.notes.get(value.name, "")
-    layout = next((bound.layouts[key] for bound in bounds if key in bound.layouts), str(value.layout))
-    missing = tuple(_grouped(dict(_missing(value, outline)), outline))
-    served = any(key in bound.cells for bound in bounds)
-    return ValueRow(
-        value=value,
-        layout=layout,
-        note=note,
-        places=tuple(_places(value, outline)),
-        missing=missing,
-        condition=_condition(value, outline, found) if served else "",
-        statuses=statuses(key, found, outline) if served else (),
+        host=host,
+        typed=host_path(host),
+        doc=HOSTS[host],
+        classes=tuple(dict.fromkeys(bound.classes[host] for _, bound in stack.sorts)),
+        rows=tuple(row for row in rows if row.served),
+        absent=tuple(row for row in rows if not row.served and row.missing),
+        on=stack.on,
+        elsewhere=stack.elsewhere,
     )
 
 
-def _places(value: Value, outline: Outline) -> Iterator[Where]:
-    """Each place in words, with the blocks where it is read there."""
-    if value.host == "model":
-        if value.key in outline.root.cells:
-            cell = outline.root.cells[value.key]
-            yield Where(place_words(cell, outline.root, outline.root), EVERY, cell)
-        return
-    found: dict[tuple[str, str], list[int]] = {}
-    for variant in outline.variants:
-        cell = variant.bound.cells.get(value.key)
-        if cell is not None:
-            words = place_words(cell, variant.bound, outline.root)
-            found.setdefault((words, cell), []).extend(variant.blocks)
-    for (words, cell), blocks in found.items():
-        yield Where(words, which(tuple(sorted(blocks)), outline.blocks), cell)
-
-
-def _missing(value: Value, outline: Outline) -> Iterator[tuple[int, str]]:
-    """Every block that lacks a value (-1 stands for the model), and why."""
-    if value.host == "model":
-        if value.key not in outline.root.cells:
-            yield -1, _reason(value.key, outline.root)
-        return
-    for variant in outline.variants:
-        if value.key not in variant.bound.cells:
-            yield from ((block, _reason(value.key, variant.bound)) for block in variant.blocks)
+def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) -> ValueRow:
+    key, root = value.key, stack.outline.root
+    layouts = [bound.layouts[key] for _, bound in stack.sorts if key in bound.layouts]
+    places = stack.by_words(
+        lambda bound: (place_words(bound.cells[key], bound, root), bound.cells[key]) if key in bound.cells else None
+    )
+    return ValueRow(
+        value=value,
+        layout=layouts[0] if layouts else str(value.layout),
+        note=family.notes.get(key) or family.notes.get(value.name, ""),
+        places=places,
+        missing=stack.by_words(lambda bound: None if key in bound.cells else (_reason(key, bound), "")),
+        condition=_condition(key, stack, found) if places else "",
+        statuses=statuses(key, found, stack.outline) if places else (),
+    )
 
 
 def _reason(key: str, bound: Bound) -> str:
@@ -135,21 +160,12 @@ def _reason(key: str, bound: Bound) -> str:
     return bound.absent.get(key) or bound.absent.get(host) or "this family's row does not say where it is"
 
 
-def _grouped(reasons: Mapping[int, str], outline: Outline) -> Iterator[Where]:
-    found: dict[str, list[int]] = {}
-    for block, why in reasons.items():
-        found.setdefault(why, []).append(block)
-    for why, blocks in found.items():
-        whole = blocks == [-1] or len(blocks) == outline.blocks
-        yield Where(why, EVERY if whole else which(tuple(sorted(blocks)), outline.blocks))
-
-
-def _condition(value: Value, outline: Outline, found: Measurement | None) -> str:
+def _condition(key: str, stack: Stack, found: Measurement | None) -> str:
     """What a reader must know about the load for this value."""
-    cells = [bound.cells.get(value.key, "") for bound in outline.at(value.host)]
+    cells = [bound.cells.get(key, "") for _, bound in stack.sorts]
     said = [STEP_BY_STEP] if any(cell.startswith(("attention > scores", "attention > prob")) for cell in cells) else []
     for exception in found.exceptions if found else ():
         _, about, why = exception.split(": ", 2)
-        if about == value.key and ("sdpa" in why or "use_cache" in why or "on text alone" in why):
+        if about == key and ("sdpa" in why or "use_cache" in why or "on text alone" in why):
             said.append(why)
     return "; ".join(dict.fromkeys(said))
