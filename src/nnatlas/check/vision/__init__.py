@@ -60,6 +60,7 @@ def check_vision(model: Any, *, tolerance: float | None = None, **options: Any) 
         "model": type(model._module).__name__,
         "model_type": model.config.model_type,
         "tower": trial.tower.family.name,
+        "reads": trial.tower.reads,
     }
     return Report(title, subject, findings, _values(trial, findings), time.perf_counter() - started)
 

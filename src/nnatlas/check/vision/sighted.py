@@ -134,8 +134,9 @@ class Sighted:
 
     def excused(self, finding: Finding) -> Finding:
         breaks = {**self.model._owner.family.breaks, **self.tower.family.breaks}
-        own = {"rows": "batch"}.get(finding.law, finding.law)  # a text model that sees its padding does so here too
-        names = (f"{finding.law} {finding.value}", f"{finding.law} {finding.value.rpartition('.')[2]}", finding.law, own)
+        names = [f"{finding.law} {finding.value}", f"{finding.law} {finding.value.rpartition('.')[2]}", finding.law]
+        if finding.law == "rows":  # a text model that sees its padding does so here too
+            names += ["batch padding", "batch"]
         reason = next((breaks[name] for name in names if name in breaks), None)
         return finding.excused(reason) if reason else finding
 
