@@ -117,6 +117,11 @@ class BoundTower(BoundModel):
         return None
 
     @property
+    def counts_positions(self) -> bool:
+        """Whether the wrapper works out positions itself, by row and column of the image."""
+        return any(hasattr(module, "get_rope_index") for module in (self.module, lookup(self.module, "model")))
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """What the projector is fed from, as names under `model.vision`: `layers[1].layer_output`, `tower_output`."""
         return tuple(name for said in self.wrapper.reads for name in self._read_by(said))

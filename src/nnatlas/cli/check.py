@@ -26,6 +26,9 @@ Subject = Annotated[
 Law = Annotated[list[str] | None, typer.Option("--law", metavar="NAME", help="Run only this law; may be repeated.")]
 Values = Annotated[bool, typer.Option("--values", help="Also list every value as it was measured.")]
 Every = Annotated[bool, typer.Option("--all", help="Check every model type (or those given) as a tiny random model.")]
+Vision = Annotated[
+    bool, typer.Option("--vision", help="The laws of image towers, with made-up pictures; with --all on wrapper types.")
+]
 Stale = Annotated[
     bool, typer.Option("--stale", help="With --all: only types whose row has changed since they were measured.")
 ]
@@ -48,6 +51,7 @@ def check(
     revision: models.Revision = None,
     trust_remote_code: models.TrustRemoteCode = False,
     every: Every = False,
+    vision: Vision = False,
     stale: Stale = False,
     processes: Processes = 2,
     seconds: Seconds = 120.0,
@@ -58,18 +62,23 @@ def check(
     Every value is read, changed and held against its neighbours: that it is what its name says, that an edit of it
     reaches the logits, that looking changes nothing.  Ends with exit code 1 if a law is broken.
 
+    With --vision the laws of the image tower are run instead, on made-up pictures; with --all as well, on every wrapper.
+
     With --all every model type is built small and random and checked under its default attention and under eager, over
     a few processes.  The measurements in --results FILE are those that the support matrix and the traits are made from.
     """
     loading: dict[str, Any] = dict(
         dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
     )
-    if every:
+    if every and vision:
+        _refuse(False, law=law, values=values, stale=stale, **loading)
+        _all_vision(model or [], processes, seconds, results, json)
+    elif every:
         _refuse(False, law=law, values=values, **loading)
         _all(model or [], stale, processes, seconds, results, json)
     else:
         _refuse(True, stale=stale, results=results)
-        _one(model or [], law, values, json, loading)
+        _one(model or [], law, values, json, loading, vision)
 
 
 def _refuse(needs_all: bool, **given: Any) -> None:
@@ -81,20 +90,46 @@ def _refuse(needs_all: bool, **given: Any) -> None:
         )
 
 
-def _one(names: list[str], law: list[str] | None, values: bool, json: bool, loading: dict[str, Any]) -> None:
+def _one(
+    names: list[str], law: list[str] | None, values: bool, json: bool, loading: dict[str, Any], vision: bool
+) -> None:
     """One model, in full."""
     if len(names) != 1:
         raise InputError(f"check takes one MODEL, got {len(names)}; for many types: nnatlas check --all TYPE TYPE")
-    loaded = models.load(names[0], **loading)
+    if vision and law:
+        raise InputError("--vision runs its own laws, all of them: leave --law away")
+    loaded = models.load(names[0], **loading, **({"task": "image-text-to-text"} if vision else {}))
     with progress("running the laws"):
-        from nnatlas.check import check as run
-
-        report = run(loaded, laws=law)
+        report = _run(loaded, law, vision)
     if json:
         print_json({"name": names[0], **report.as_dict()})
     else:
         _print(report, values)
     if not report.passed:
+        raise typer.Exit(1)
+
+
+def _run(loaded: Any, law: list[str] | None, vision: bool) -> Report:
+    if vision:
+        from nnatlas.check.vision import check_vision
+
+        return check_vision(loaded)
+    from nnatlas.check import check as run
+
+    return run(loaded, laws=law)
+
+
+def _all_vision(types: list[str], processes: int, seconds: float, results: Path | None, json: bool) -> None:
+    """Wrapper types with made-up pictures."""
+    from nnatlas.cli import check_vision
+
+    started = time.perf_counter()
+    found = check_vision.check_all(types, processes, seconds, results)
+    if json:
+        print(found.json(), end="")
+    else:
+        check_vision.show(found, started)
+    if found.failures:
         raise typer.Exit(1)
 
 

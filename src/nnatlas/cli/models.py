@@ -43,9 +43,10 @@ def load(
     attn: str | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
+    task: str | None = None,
 ) -> StandardizedTransformer:
     """`nnatlas.load` for a command: with progress, and with every failure as one InputError."""
-    given = {"attn_implementation": attn, "revision": revision}
+    given = {"attn_implementation": attn, "revision": revision, "task": task}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if trust_remote_code:
         options["trust_remote_code"] = True

@@ -43,7 +43,6 @@ class Wrapper(Record):
     added_after: str = ""
     image_token: str = "image_token_id"
     pictures: str = "images"
-    own_positions: bool = False
     summary: str = ""
     notes: Mapping[str, str] = _NONE
     breaks: Mapping[str, str] = _NONE
@@ -67,6 +66,11 @@ class Without(Record):
 def scattered(module: str) -> dict[str, Cell]:
     """Cells of a wrapper whose forward, in `module`, writes the features over the image's embeddings in one call."""
     return _checked("_wrapper", {"image_features": SCATTER.format(module)})
+
+
+def multiplied(module: str, factor: str) -> dict[str, str]:
+    """The same where the text model multiplies all that enters by a factor: the features as they stand in its stream."""
+    return {"image_features": f"{SCATTER.format(module)} * {factor}"}
 
 
 USUAL: Final = Wrapper(

@@ -38,7 +38,7 @@ class ImagePreparer(Preparer):
         batch = self._joined([self._row(text, own, for_processor) for text, own in self._rows(inputs, images)])
         batch = {name: self._own(value) for name, value in (batch | for_call).items()}
         self._check(batch)
-        return batch if also or self.tower.wrapper.own_positions else self._with_positions(batch)
+        return batch if also or self.tower.counts_positions else self._with_positions(batch)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 

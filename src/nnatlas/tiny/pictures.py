@@ -66,7 +66,7 @@ def packed(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     The patches of one square that is merged into a token stand together (Qwen2-VL's order).
     """
     patch, merge = patch_of(config), _merge(config)
-    times = _one(getattr(config, "temporal_patch_size", None)) or 1
+    times = _one(getattr(config, "temporal_patch_size", None) or getattr(config, "patch_temporal", None)) or 1
     flat, grids = [], []
     for one in pictures:
         rows, columns = (length // patch for length in one.shape[-2:])
@@ -75,7 +75,36 @@ def packed(config: Any, pictures: Sequence[Tensor]) -> Pixels:
         cut = cut[..., None, :, :].expand(*cut.shape[:5], times, patch, patch)
         flat.append(cut.reshape(rows * columns, -1))
         grids.append([1, rows, columns])
-    return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor(grids)}
+    merges = torch.full((len(pictures),), merge)
+    return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor(grids), "image_merge_sizes": merges}
 
 
-FORMS: dict[str, Form] = {form.__name__: form for form in (images, sized, tiled, by_row, packed)}
+def squares(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [patches, 3, patch, patch]` of all pictures end to end, row by row, with each one's grid."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch) for one in pictures]  # 3, rows, columns, patch, patch
+    flat = [one.permute(1, 2, 0, 3, 4).flatten(0, 1) for one in cut]
+    return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor([[1, *one.shape[1:3]] for one in cut])}
+
+
+def cells(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [cells, side, side, 3]`: each cell as many pixels as become one token, with the grid of cells."""
+    side = patch_of(config) * _merge(config)
+    cut = [one.unfold(1, side, side).unfold(2, side, side) for one in pictures]
+    flat = [one.permute(1, 2, 3, 4, 0).flatten(0, 1) for one in cut]
+    return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor([[1, *one.shape[1:3]] for one in cut])}
+
+
+def shaped(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [images, patches, patch * patch * 3]` with each picture's rows and columns, and a mask of the patches."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch) for one in pictures]
+    flat = torch.stack([one.permute(1, 2, 3, 4, 0).flatten(0, 1).flatten(1) for one in cut])
+    shapes = torch.tensor([list(one.shape[1:3]) for one in cut])
+    return {"pixel_values": flat, "spatial_shapes": shapes, "pixel_attention_mask": torch.ones(flat.shape[:2]).long()}
+
+
+FORMS: dict[str, Form] = {
+    form.__name__: form
+    for form in (images, sized, tiled, by_row, packed, squares, cells, shaped)
+}

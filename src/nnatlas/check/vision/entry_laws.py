@@ -122,6 +122,9 @@ def order(trial: Sighted) -> Iterator[Finding]:
     asked = next((seen for seen in trial.served if seen.name == "layer_output" and seen.host.owner.in_front), None)
     if asked is None:
         return
+    if trial.model._owner.looped:
+        yield trial.excepted("order", asked.key, asked.host.name, "the text model runs its blocks more than once")
+        return
     try:
         with torch.no_grad(), seeing_run(trial) as run:
             run.read(trial.model._owner.blocks[0].point("layer_input"))

@@ -5,6 +5,8 @@ from nnatlas.families.towers._shapes import PACKED_VIT
 
 WINDOWED = {"seq": "windowed_patches"}
 _NO_NORM = absent("the last block's stream goes to the merger as it is, which norms it itself")
+_FLAT = "{0} : patches {1} as patches {1}"
+_ROW = "self_attn calls apply_rotary_pos_emb_vision > in.{} : one patches {} qk_head_dim as one {} patches qk_head_dim"
 
 TOWERS = (
     PACKED_VIT.but(
@@ -33,8 +35,39 @@ TOWERS = (
         **NO_ROTARY,
     ),
     PACKED_VIT.but(name="cosmos", covers="cosmos3_edge_vision", **NO_ROTARY),
-    PACKED_VIT.but(name="minimax", covers="minimax_m3_vl_vision", norm=absent("no norm follows the last block")),
-    PACKED_VIT.but(name="muse", covers="muse_glimmer_vision muse_spark_vision", norm="ln_post"),
-    PACKED_VIT.but(name="kimi", covers="kimi_k25_vision", norm="final_layernorm"),
-    PACKED_VIT.but(name="inkling2", covers="inkling2_vision", pre_norm="pre_layernorm"),
+    PACKED_VIT.but(
+        name="minimax",
+        covers="minimax_m3_vl_vision",
+        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        norm=absent("no norm follows the last block"),
+        unrotated_queries=_FLAT.format("self_attn calls apply_rotary_pos_emb_vision > in.q", "num_heads qk_head_dim"),
+        unrotated_keys=_FLAT.format("self_attn calls apply_rotary_pos_emb_vision > in.k", "num_kv_heads qk_head_dim"),
+        attention_premix="o_proj > in : patches (num_heads head_dim) as patches num_heads head_dim",
+        attention_head_contributions="head_contributions(attention_premix) as patches num_heads hidden_size",
+        attention_output="self_attn > out as patches hidden_size",
+    ),
+    PACKED_VIT.but(
+        name="muse",
+        covers="muse_glimmer_vision muse_spark_vision",
+        axes=WINDOWED,
+        norm="ln_post",
+        unrotated_queries=_ROW.format("q", "num_heads", "num_heads"),
+        unrotated_keys=_ROW.format("k", "num_kv_heads", "num_kv_heads"),
+        notes={"tower_output": "here the window order is undone already"},
+    ),
+    PACKED_VIT.but(
+        name="kimi",
+        covers="kimi_k25_vision",
+        norm="final_layernorm",
+        unrotated_queries=_ROW.format("q", "num_heads", "num_heads"),
+        unrotated_keys=_ROW.format("k", "num_kv_heads", "num_kv_heads"),
+    ),
+    PACKED_VIT.but(
+        name="inkling2",
+        covers="inkling2_vision",
+        pre_norm="pre_layernorm",
+        attention_output="self_attn > out * block.lambda_1",
+        mlp_output="mlp > out * block.lambda_2",
+        notes={"layer_output": "a class token stands in front of each image's patches"},
+    ),
 )

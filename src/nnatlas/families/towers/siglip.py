@@ -1,6 +1,6 @@
 """SigLIP and towers of its build: no class token, learned positions, a norm after the last block."""
 
-from nnatlas.families.towers._shapes import CUT_ALREADY, VIT
+from nnatlas.families.towers._shapes import CUT_ALREADY, PACKED, VIT
 
 TOWERS = (
     VIT.but(name="siglip", covers="siglip_vision_model"),
@@ -16,13 +16,13 @@ TOWERS = (
     VIT.but(
         name="video_llama_3",
         covers="video_llama_3_vision",
-        axes={"batch": "", "seq": "packed_patches", "attention batch": "one", "attention seq": "chunk"},
+        axes=PACKED,
         patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
     ),
     VIT.but(
         name="paddleocr_vl",
         covers="paddleocr_vl_vision",
-        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        axes=PACKED,
         layers="vision_model.encoder.layers",
         patch_embed="vision_model.embeddings.patch_embedding",
         norm="vision_model.post_layernorm",

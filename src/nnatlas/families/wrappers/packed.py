@@ -1,13 +1,12 @@
 """Wrappers of the Qwen build: packed patches with a grid for each picture, positions of three kinds, a merger in the tower."""
 
-from nnatlas.families._wrapper import USUAL
+from nnatlas.families._wrapper import USUAL, multiplied
 
 _PACKED = USUAL.but(
     "",
     vision=("model.visual", "model.vision_tower", "model.vision_model"),
     projector=("model.visual.merger", "model.vision_tower.merger", "model.vision_tower.patch_merger"),
     pictures="packed",
-    own_positions=True,
 )
 _DEEP = dict(adds="base calls _deepstack_process[{}] > in.visual_embeds", added_after="vision_config.deepstack_visual_indexes")
 
@@ -18,11 +17,20 @@ WRAPPERS = (
     _PACKED.but("qwen2_5_vl qwen2_5_omni_thinker exaone4_5", tiny=_WINDOWS),
     _PACKED.but("qwen3_vl qwen3_vl_moe cosmos3_omni qwen3_omni_moe_thinker cohere_compass", **_DEEP),
     _PACKED.but("glm4v glm46v glmga glm4v_moe glm_ocr glm5_next"),
-    _PACKED.but("hunyuan_vl hy_v4_vl dots3_note inkling2 inkling2_loop"),
+    _PACKED.but("hunyuan_vl", breaks={"rows": "images are numbered through the whole batch, in transformers itself"}),
+    _PACKED.but("hy_v4_vl"),
+    _PACKED.but("dots3_note", tiny={"vision_config.per_layer_config": {"1": {"num_local_experts": 4, "num_experts_per_tok": 2}}}),
     _PACKED.but("ernie4_5_vl_moe", projector="model.resampler_model"),
-    _PACKED.but("cosmos3_edge video_llama_3 paddleocr_vl", projector="model.projector"),
-    _PACKED.but("hyperclovax_vision_v2", projector="model.projector", tiny=_WINDOWS),
+    _PACKED.but("cosmos3_edge video_llama_3", projector="model.projector"),
+    _PACKED.but("paddleocr_vl", projector="model.projector", pictures="squares"),
+    _PACKED.but(
+        "hyperclovax_vision_v2",
+        projector="model.projector",
+        tiny=_WINDOWS,
+        cells=multiplied("root.model", "root.model.language_model.embedding_multiplier"),
+    ),
     _PACKED.but("minimax_m3_vl", projector="model.multi_modal_projector"),
-    _PACKED.but("muse_glimmer muse_spark", projector="model.vision_adapter"),
-    _PACKED.but("kimi_k25", projector="model.mm_projector"),
+    _PACKED.but("muse_glimmer muse_spark", projector="model.vision_adapter", tiny={"out_hidden_size": 256}),
+    _PACKED.but("kimi_k25", projector="model.mm_projector", pictures="squares"),
+    _PACKED.but("inkling2 inkling2_loop", pictures="cells"),
 )
