@@ -406,3 +406,32 @@ def test_a_result_of_the_wrong_shape_is_refused_in_the_forward():
     edit = model.editing("layers.1.layer_output", lambda value, call: value[:, :1])
     with left_alone(model), pytest.raises(LayoutError, match="in this run"), edit:
         model._module(IDS)
+
+
+@pytest.mark.parametrize("name", ["vision.layers.1.layer_output", "vision.layers.1.self_attn.attention_probabilities",
+                                  "vision.image_features"])  # fmt: skip
+def test_towers_are_edited_too_and_read_after_the_edits(name):
+    """Taps there go before hooks that transformers has put already, and the edits' still before the body's."""
+    from PIL import Image
+
+    model = load_with_eyes()
+    batch = {"images": [Image.linear_gradient("L").convert("RGB").resize((56, 56))]}
+    with model.trace("what?", **batch):
+        node, value = host_of(model, name)
+        plain = getattr(node, value).clone()
+        setattr(node, value, (plain + 1) * 2)
+        wanted = model.logits
+    add, double = (lambda value, call: value + 1), (lambda value, call: value * 2)
+    with left_alone(model), model.editing(name, add), model.editing(name, double):
+        with model.trace("what?", **batch):
+            node, value = host_of(model, name)
+            seen, logits = getattr(node, value).clone(), model.logits
+        found = model.collect("what?", name, **batch)[name]
+    assert torch.equal(seen, (plain + 1) * 2) and torch.equal(found, seen)
+    assert torch.equal(logits, wanted)
+
+
+def load_with_eyes():
+    from nnatlas.model import load
+
+    return load("tiny:llava")

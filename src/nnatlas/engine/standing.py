@@ -20,7 +20,7 @@ import torch
 from greenlet import getcurrent
 from torch import Tensor, nn
 
-from nnatlas.bind.points import Point
+from nnatlas.bind.points import OUTPUT, Point
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine.crossing import Side
 from nnatlas.engine.held import Stop
@@ -104,6 +104,12 @@ class Standing:
         for edit in self.edits:
             visit.take_in(edit)
         return visit
+
+    def stay_first(self, run: Run) -> None:
+        """A tap has just been put before all hooks (see `Point.ahead`): the edits that stand so go before it, in order."""
+        for visit in self.visits:
+            if visit.run is run:
+                visit.stay_first()
 
     def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the model begins, in a run or alone."""
@@ -206,6 +212,14 @@ class Visit:
     def take_in(self, edit: StandingEdit) -> None:
         guest = self.guests[edit] = Guest(edit, self)
         guest.sit_down()
+        if guest.goes_ahead:
+            self.stay_first()
+
+    def stay_first(self) -> None:
+        """Put the taps that go before others again, the first edit's last."""
+        for guest in reversed([guest for guest in self.guests.values() if guest.goes_ahead]):
+            guest.get_up()
+            guest.sit_down()
 
     def let_go(self, edit: StandingEdit) -> None:
         guest = self.guests.pop(edit, None)
@@ -241,6 +255,11 @@ class Guest:
     @property
     def watches(self) -> dict[int, Any]:
         return self.run.watches
+
+    @property
+    def goes_ahead(self) -> bool:
+        """Whether its tap goes before hooks that are on the module already."""
+        return self.point.ahead and self.point.stage == OUTPUT
 
     def sit_down(self) -> None:
         """Put the taps; the start of a call is answered without one."""

@@ -51,6 +51,8 @@ class Taps:
         for prepare in PREPARE:
             prepare(run, point)
         self._waiting.append(INSTALLERS[point.stage](run, point))
+        if point.ahead and point.stage == OUTPUT and run.model.standing is not None:
+            run.model.standing.stay_first(run)
 
     def _arm(self, run: Run, module: nn.Module) -> None:
         refuse_compiled(module)
