@@ -7,8 +7,9 @@
         stream = model.layers[5].layer_output      # batch seq hidden_size
         probs = model.next_token_probs             # batch vocab_size
 
-Importing this does not import torch: the names below are looked up when first used.  `check` and `pull` are each a
-function and the package it lives in; `_callable.py` says how both hold.
+Experiments live in `nnatlas.readouts`, `nnatlas.edits`, `nnatlas.patching` and `nnatlas.dictionaries`.  Importing this does
+not import torch: the names below are looked up when first used.  `check` and `pull` are each a function and the package it
+lives in; `_callable.py` says how both hold.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from nnatlas.errors import (
 )
 
 if TYPE_CHECKING:
+    from nnatlas import apex, dictionaries, edits, patching, readouts
     from nnatlas.check import check
     from nnatlas.model import StandardizedTransformer
     from nnatlas.model.load import load
@@ -58,16 +60,26 @@ __all__ = [
     "Unavailable",
     "UnsupportedFamily",
     "__version__",
+    "apex",
     "check",
+    "dictionaries",
+    "edits",
     "load",
+    "patching",
     "pull",
+    "readouts",
 ]
 
 _LIVES_IN = {
     "StandardizedTransformer": "nnatlas.model",
+    "apex": "nnatlas.apex",
     "check": "nnatlas.check",
+    "dictionaries": "nnatlas.dictionaries",
+    "edits": "nnatlas.edits",
     "load": "nnatlas.model",
+    "patching": "nnatlas.patching",
     "pull": "nnatlas.pull",
+    "readouts": "nnatlas.readouts",
 }
 
 
