@@ -8,7 +8,7 @@ import pytest
 from tests.cli.test_commands import fail, run
 
 import nnatlas
-from nnatlas.readouts import attention_patterns, head_scores, logit_attribution
+from nnatlas.readouts import attention_patterns, head_scores, logit_attribution, train_tuned_lens
 
 
 def test_an_attribution_as_json_has_what_the_library_computes():
@@ -58,6 +58,23 @@ def test_without_a_prompt_heads_are_scored():
     found = head_scores(nnatlas.load("tiny:llama"))
     assert data["scores"]["induction"][1] == pytest.approx(found["induction"][1].tolist())
     assert "score induction" in run("patterns", "tiny:llama").stdout
+
+
+def test_a_lens_can_be_a_tuned_one(tmp_path):
+    model = nnatlas.load("tiny:llama")
+    tuned = train_tuned_lens(model, ["abc"], steps=2, learning_rate=0.1)
+    tuned.save(tmp_path)
+    data = json.loads(run("lens", "tiny:llama", "Hi", "--tuned", str(tmp_path), "--json").stdout)
+    assert [layer["value"] for layer in data["layers"]] == [
+        *(f"layers.{i}.layer_input" for i in range(4)),
+        "layers.3.layer_output",
+    ]
+    assert data["layers"][1]["positions"][-1]["kl_to_final"] == pytest.approx(
+        float(tuned("Hi").kl_to_final[1, 0, -1]), rel=1e-3
+    )
+    assert "leave --value out" in fail(
+        "lens", "tiny:llama", "Hi", "--tuned", str(tmp_path), "--value", "layers.*.layer_mid"
+    )
 
 
 def test_pages(tmp_path):

@@ -10,6 +10,7 @@ import typer
 
 from nnatlas.cli import models
 from nnatlas.cli.output import Html, Json, console, print_json, progress
+from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
     from nnatlas.readouts import LogitLens
@@ -30,6 +31,9 @@ Value = Annotated[
     list[str] | None,
     typer.Option("--value", metavar="NAME", help='Read this instead of "layers.*.layer_output"; may be repeated.'),
 ]
+Tuned = Annotated[
+    Path | None, typer.Option("--tuned", metavar="FOLDER", help="Read through a tuned lens: config.json and params.pt.")
+]
 Chat = Annotated[
     bool, typer.Option("--chat", help="Put the prompt into the model's chat template, as the user's turn.")
 ]
@@ -42,6 +46,7 @@ def lens(
     target: Target = None,
     last: Last = None,
     value: Value = None,
+    tuned: Tuned = None,
     chat: Chat = False,
     json: Json = False,
     html: Html = None,
@@ -60,11 +65,14 @@ def lens(
         model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
     )
     with progress("reading every layer"):
-        from nnatlas.readouts import logit_lens
+        from nnatlas.readouts import load_tuned_lens, logit_lens
 
         text = sys.stdin.read() if prompt == "-" else prompt
         asked: Any = [{"role": "user", "content": text}] if chat else text
-        found = logit_lens(loaded, asked, value or "layers.*.layer_output")
+        if tuned is not None and value:
+            raise InputError("--tuned reads the streams it was trained on: leave --value out")
+        plain = lambda: logit_lens(loaded, asked, value or "layers.*.layer_output")
+        found = plain() if tuned is None else load_tuned_lens(loaded, tuned)(asked)
         view = LensView(found, top or SHOWN, target or [], last)
     if json:
         print_json({"model": model, "prompt": text, **view.data()})
