@@ -23,7 +23,7 @@ from nnatlas.errors import InputError
 from nnatlas.layouts import LAYOUTS
 from nnatlas.values import RARE, VALUES
 
-SNAPSHOTS = Path(__file__).parent / "snapshots" / "generated_notes"
+SNAPSHOTS = Path(__file__).parent / "kept_notes"
 TYPES = measurements.types()
 
 
@@ -85,7 +85,7 @@ def test_notes_look_as_they_did(model_type):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(made, encoding="utf-8")
         pytest.fail(f"{path.name} was not there and is written now: look at it")
-    assert made == path.read_text(encoding="utf-8"), f"if it is better, remove snapshots/generated_notes/{path.name}"
+    assert made == path.read_text(encoding="utf-8"), f"if it is better, remove kept_notes/{path.name}"
 
 
 def test_a_type_without_an_outline_is_refused():

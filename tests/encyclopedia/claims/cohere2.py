@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 from tests.encyclopedia.claims.common import (
     IDS,
@@ -181,17 +182,26 @@ def kin_have_rows_of_their_own(model: Any) -> None:
 
 
 @cache
-def wrapper() -> Any:
-    return nnatlas.load("tiny:cohere2_vision", task="image-text-to-text")
+def wrapper(model_type: str = "cohere2_vision") -> Any:
+    return nnatlas.load(f"tiny:{model_type}", task="image-text-to-text")
+
+
+def with_an_image(wrapped: Any) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    """Ids with an image's tokens in front, where those stand, and the image."""
+    images, vision = Images(wrapped._module, wrapped._prepare, film=False), wrapped.config.vision_config
+    tokens = (vision.image_size // vision.patch_size // wrapped.config.downsample_factor) ** 2
+    ids = torch.cat((IDS.new_full((1, tokens), images.placeholder), IDS), 1)
+    return ids, ids[0] == images.placeholder, {"pixel_values": images._noise()[None]}
 
 
 def wrappers_keep_the_names(model: Any) -> None:
-    wrapped = wrapper()
-    native = wrapped._module
-    assert wrapped.layers[0]._module is native.model.language_model.layers[0]
-    assert wrapped.embed_tokens._module is native.model.language_model.embed_tokens
-    assert wrapped.norm._module is native.model.language_model.norm
-    assert wrapped.lm_head._module is native.lm_head
+    for model_type in ("cohere2_vision", "aya_vision"):
+        wrapped = wrapper(model_type)
+        native = wrapped._module
+        assert wrapped.layers[0]._module is native.model.language_model.layers[0]
+        assert wrapped.embed_tokens._module is native.model.language_model.embed_tokens
+        assert wrapped.norm._module is native.model.language_model.norm
+        assert wrapped.lm_head._module is native.lm_head
 
 
 def the_wrapper_does_not_scale(model: Any) -> None:
@@ -201,14 +211,59 @@ def the_wrapper_does_not_scale(model: Any) -> None:
 
 def image_features_replace_embeddings(model: Any) -> None:
     wrapped = wrapper()
-    images = Images(wrapped._module, wrapped._prepare, film=False)
-    per_image = (wrapped.config.vision_config.image_size // wrapped.config.vision_config.patch_size) ** 2
-    per_image //= wrapped.config.downsample_factor**2
-    ids = torch.cat((IDS.new_full((1, per_image), images.placeholder), IDS), 1)
-    with wrapped.trace(ids, pixel_values=images._noise()[None]):
+    ids, stands, image = with_an_image(wrapped)
+    with wrapped.trace(ids, **image):
         embedded = wrapped.token_embeddings.clone()
+        projected = wrapped.projector.output.clone()
         entering = wrapped.layers[0].layer_input.clone()
-    stands = ids[0] == images.placeholder
     assert torch.equal(embedded[:, ~stands], entering[:, ~stands])
+    assert torch.equal(projected.flatten(0, -2), entering[0, stands])
     assert not torch.allclose(embedded[:, stands], entering[:, stands], atol=1e-2)
-    assert torch.equal(embedded[0, stands][0], wrapped.embed_tokens._module.weight[images.placeholder])
+    assert torch.equal(embedded[0, stands][0], wrapped.embed_tokens._module.weight[ids[0, 0]])
+
+
+def the_embedding_runs_before_the_tower(model: Any) -> None:
+    wrapped = wrapper()
+    ids, _, image = with_an_image(wrapped)
+    with pytest.raises(nnatlas.AlreadyRan), wrapped.trace(ids, **image):
+        wrapped.vision.output
+        wrapped.token_embeddings
+
+
+def the_tower_is_siglip(model: Any) -> None:
+    for model_type in ("cohere2_vision", "aya_vision"):
+        wrapped = wrapper(model_type)
+        assert wrapped.config.vision_config.model_type == "siglip_vision_model"
+        assert wrapped.vision._module is wrapped._module.model.vision_tower
+        assert wrapped.projector._module is wrapped._module.model.multi_modal_projector
+
+
+def projected(model_type: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The last tower block's stream, that stream normed, what the projector reads, and what it gives."""
+    wrapped = wrapper(model_type)
+    ids, _, image = with_an_image(wrapped)
+    with wrapped.trace(ids, **image):
+        stream = wrapped.vision.layers[-1].layer_output.clone()
+        read, given = wrapped.projector.input.clone(), wrapped.projector.output.clone()
+    return stream, wrapped.vision._module.post_layernorm(stream), read, given
+
+
+def two_projectors(model: Any) -> None:
+    stream, normed, read, _ = projected("cohere2_vision")
+    torch.testing.assert_close(read, normed)
+    assert not torch.allclose(read, stream, atol=1e-2)
+    stream, normed, read, _ = projected("aya_vision")
+    torch.testing.assert_close(read, stream)
+    assert not torch.allclose(read, normed, atol=1e-2)
+    norms = [hasattr(wrapper(name).projector._module, "layernorm") for name in ("cohere2_vision", "aya_vision")]
+    assert norms == [False, True]
+
+
+def the_projector_shuffles_pixels(model: Any) -> None:
+    for model_type in ("cohere2_vision", "aya_vision"):
+        stream, _, _, given = projected(model_type)
+        factor = wrapper(model_type).config.downsample_factor
+        assert factor > 1
+        assert given.flatten(0, -2).shape[0] * factor**2 == stream.flatten(0, -2).shape[0]
+        native = wrapper(model_type).projector._module
+        assert native.linear_1.in_features == stream.shape[-1] * factor**2

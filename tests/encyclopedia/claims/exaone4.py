@@ -20,6 +20,7 @@ from tests.encyclopedia.claims.common import (
 from torch import Tensor
 from transformers import Exaone4Config
 
+import nnatlas
 from nnatlas import families
 
 SLIDING, FULL = 1, 3  # three sliding blocks to one full one
@@ -175,6 +176,10 @@ def the_final_gain_is_the_weight(model: Any) -> None:
 
 def exaone_4_5_is_bound_by_this_row(model: Any) -> None:
     assert families.find("exaone4_5").name == "exaone4"
+    wrapped = nnatlas.load("tiny:exaone4_5", task="image-text-to-text")
+    assert wrapped.layers[0]._module is wrapped._module.model.language_model.layers[0]
+    assert wrapped.support()["self_attn.attention_output"] is None
+    assert wrapped.vision._module is wrapped._module.model.visual
 
 
 def kin_have_rows_of_their_own(model: Any) -> None:
