@@ -60,7 +60,7 @@ class Where:
         chosen = self.chosen(call)
         if chosen is None:
             return new
-        return torch.where(chosen.reshape(*chosen.shape, *[1] * (old.ndim - 2)), new, old)
+        return torch.where(chosen.reshape(*chosen.shape, *[1] * (old.ndim - 2)).to(old.device), new, old)
 
     def _at(self, call: ModelCall) -> Tensor:
         if isinstance(self.positions, slice):

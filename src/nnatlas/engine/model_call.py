@@ -83,10 +83,10 @@ def cached_columns(kwargs: Mapping[str, Any], read: Mapping[Any, int]) -> int:
         return 0
     try:
         return int(cache.get_seq_length())
-    except (AttributeError, TypeError, ValueError):  # a recurrent state has no length
+    except (TypeError, ValueError):  # a recurrent state has no length
         return read.get(cache, 0)
 
 
 def cache_of(kwargs: Mapping[str, Any]) -> Any:
-    """The cache that a call was given, or None."""
-    return next((kwargs[name] for name in CACHES if kwargs.get(name) is not None), None)
+    """The cache object that a call was given, or None."""
+    return next((kwargs[name] for name in CACHES if hasattr(kwargs.get(name), "get_seq_length")), None)

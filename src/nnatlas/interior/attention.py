@@ -20,8 +20,8 @@ from torch import nn
 from nnatlas.bind.points import ATTENTION, Point
 from nnatlas.engine.payloads import Tensors
 from nnatlas.engine.run import Run
-from nnatlas.engine.standing import Guest
 from nnatlas.engine.taps import INSTALLERS, Remover
+from nnatlas.engine.visits import Guest
 from nnatlas.errors import Unavailable
 from nnatlas.interior.masks import additive
 from nnatlas.interior.watching import Watch
