@@ -41,12 +41,15 @@ AXES: Final = {
     "patches": "patches of one image, row by row",
     "class_and_patches": "the class token, then the patches of one image",
     "patches_and_class": "the patches of one tile, then the class token",
+    "tiles_and_patches": "tile after tile, the class token of each in front of its patches, rows of filling behind",
     "packed_patches": "the patches of all images, one image after the other, without padding",
     "windowed_patches": "the patches of all images, window after window",
     "chunk": "patches of the first image (or window): this attention is called once for each, and the first is served",
     "image_tokens": "places of images in the token stream, in order",
     "rows": "rows of patches",
     "columns": "patches of a row",
+    "windows": "squares of patches that attend among themselves",
+    "windows_and_heads": "head after head, window after window",
     "one": "an axis of length 1",
 }
 

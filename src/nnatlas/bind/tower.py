@@ -42,8 +42,11 @@ class BoundTower(BoundModel):
         module, path = self._one("vision", wrapper.vision, text.module, "")
         self.root = Host("vision", "vision", module, path, self, {}, self.family.cells)
         self._find_tower_roles()
-        self.blocks += [self._block(at, block) for at, block in enumerate(self._stack()[0])]
-        self.root.roles["last"] = (self.blocks[-1].module, self.blocks[-1].path)
+        layers = self.root.roles["layers"]
+        stack = () if isinstance(layers, Absent) else layers[0]
+        self.blocks += [self._block(at, block) for at, block in enumerate(stack)]
+        last = self.blocks[-1] if self.blocks else None
+        self.root.roles["last"] = Absent("this tower has no blocks") if last is None else (last.module, last.path)
         self.root.__dict__["whole"] = self._whole()
         self.projector = self._projector()
         self.hosts = {host.path: host for host in self._hosts()}
@@ -90,7 +93,7 @@ class BoundTower(BoundModel):
 
     def _whole(self) -> dict[str, int]:
         """Sizes that hold for every block: the width from the blocks themselves, since configs disagree on its name."""
-        part = self.blocks[0].parts.get("self_attn")
+        part = self.blocks[0].parts.get("self_attn") if self.blocks else None
         o_proj = part.roles["o_proj"] if part is not None else None
         wide = sizing.width_out(o_proj[0]) if isinstance(o_proj, tuple) else None
         found = {
@@ -150,22 +153,30 @@ class BoundTower(BoundModel):
         if layout.name in ("Tokens", "ImageTokens"):
             return layout
         inside = isinstance(place.source, Attention)
-        return custom([word for axis in layout.axes if (word := self._word(axis, inside))])
+        return custom([word for axis in layout.axes for word in self._word(axis, inside).split()])
 
     def pattern_of(self, place: Place) -> Pattern | None:
         """The same for the axes of a cell's pattern."""
         if place.pattern is None:
             return None
         inside = isinstance(place.source, Attention)
-        groups = (tuple(self._renamed(part, inside) for part in group) for group in place.pattern.groups)
-        return place.pattern.remade(groups=tuple(group for group in groups if any(group)))
+        named = [tuple(self._renamed(part, inside) for part in group) for group in place.pattern.groups]
+        return place.pattern.remade(groups=tuple(one for group in named for one in _apart(group)))
 
     def _renamed(self, part: tuple[str, ...], inside: bool) -> tuple[str, ...]:
-        return tuple(word for axis in part if (word := self._word(axis, inside)))
+        return tuple(word for axis in part for word in self._word(axis, inside).split())
 
     def sizes_of(self, host: Host, value: Value) -> Mapping[str, int]:
         """What enters the token stream has the text model's sizes."""
         return self.text.root.sizes if value.name in OF_TEXT else host.sizes
+
+
+def _apart(group: tuple[tuple[str, ...], ...]) -> list[tuple[tuple[str, ...], ...]]:
+    """One native axis, none where the tower has none, or several where one axis of a text model is several here."""
+    part = group[0]
+    if len(group) == 1 and part in (("rows", "columns"),):
+        return [((axis,),) for axis in part]
+    return [group] if any(group) else []
 
 
 def _side(size: Any) -> Any:

@@ -49,7 +49,7 @@ def position(model: BoundModel, point: Point) -> Position | None:
 
 
 def _find(model: BoundModel, point: Point) -> Position | None:
-    if point.module is model.module:
+    if point.module is model.module and point.stage in (INPUT, OUTPUT):
         return Position(ENTRY if point.stage == INPUT else RETURN, 0, 0, 0)
     if model.looped:
         return None

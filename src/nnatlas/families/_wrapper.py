@@ -28,8 +28,8 @@ class Wrapper(Record):
     the tower: `tower_output`, `layers.-2.layer_output`, or `config.<field>` for indices into the hidden states (0: what
     enters the first block).  `cells` say where the image enters; `adds` in which call, and after which blocks, further
     features are added.  `image_token` is the config field with the id that stands for the image.
-    `pictures` names the form in which pixels are handed in (see `tiny.pictures`); `fixed` what the forward is always called
-    with beside them.  `breaks` is as in a family row.
+    `pictures` names the form in which pixels are handed in (see `tiny.pictures`), `tokens` how many tokens a picture stands
+    for where the features do not tell, `tiny` what a small random wrapper needs besides.  `breaks` is as in a family row.
     """
 
     covers: tuple[str, ...] = ()
@@ -43,6 +43,7 @@ class Wrapper(Record):
     added_after: str = ""
     image_token: str = "image_token_id"
     pictures: str = "images"
+    tokens: int | None = None
     summary: str = ""
     notes: Mapping[str, str] = _NONE
     breaks: Mapping[str, str] = _NONE
@@ -63,9 +64,9 @@ class Without(Record):
     reason: str
 
 
-def scattered(module: str) -> dict[str, Cell]:
+def scattered(module: str) -> dict[str, str]:
     """Cells of a wrapper whose forward, in `module`, writes the features over the image's embeddings in one call."""
-    return _checked("_wrapper", {"image_features": SCATTER.format(module)})
+    return {"image_features": SCATTER.format(module)}
 
 
 def multiplied(module: str, factor: str) -> dict[str, str]:
@@ -76,10 +77,10 @@ def multiplied(module: str, factor: str) -> dict[str, str]:
 USUAL: Final = Wrapper(
     cells=MappingProxyType(
         {
-            **scattered("root.model"),
             **_checked(
                 "_wrapper",
                 {
+                    **scattered("root.model"),
                     "image_token_mask": "image_token_mask()",
                     "projector_input": "block > in",
                     "projector_output": "block > out",

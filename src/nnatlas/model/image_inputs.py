@@ -18,7 +18,8 @@ from nnatlas.engine.inputs import Batch, Preparer, _is_chat
 from nnatlas.errors import InputError
 
 _BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_embeds_position_mask")
-_BY_ROW = ("by_row",)
+_BY_TOKEN_AND_IMAGE = ("image_attention_mask", "cross_attention_mask")
+_BY_ROW = ("by_row", "in_tiles")
 """Forms in which pixels have an axis for the rows of the batch."""
 
 
@@ -82,9 +83,22 @@ class ImagePreparer(Preparer):
         for name in names:
             if name in _BY_TOKEN:
                 found[name] = torch.cat([self._padded_left(row, name, width) for row in rows])
+            elif name in _BY_TOKEN_AND_IMAGE:
+                found[name] = self._looks(rows, name, width)
             else:
                 found[name] = _laid_together([row.get(name) for row in rows], self.tower.wrapper.pictures in _BY_ROW)
         return found
+
+    def _looks(self, rows: list[Batch], name: str, width: int) -> Tensor:
+        """Which tokens may look at which of their row's pictures, `[rows, tokens, pictures, ...]`; none where there are none."""
+        there = [row[name] for row in rows if name in row]
+        sizes = [max(lengths) for lengths in zip(*(value.shape[2:] for value in there), strict=True)]
+        made = there[0].new_zeros(len(rows), width, *sizes)
+        for at, row in enumerate(rows):
+            if name in row:
+                value = row[name][0]
+                made[(at, slice(width - len(value), None), *(slice(0, length) for length in value.shape[1:]))] = value
+        return made
 
     def _padded_left(self, row: Batch, name: str, width: int) -> Tensor:
         ids = row["input_ids"]

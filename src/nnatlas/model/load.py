@@ -162,15 +162,15 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     if row is not None and row.defined_in:
         importlib.import_module(row.defined_in)  # makes the type known to transformers
     task = {"text-generation": "causal-lm"}.get(task or "", task)
-    own = wrappers.find(model_type)
-    given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) and task != "causal-lm" else {})}
+    own = wrappers.find(model_type) if tiny.shows_pictures(model_type, task) else None
+    given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) else {})}
     module = tiny.tiny_model(model_type, given, task=task, **options)
     wrapper = wrapper_of(module.config)
     vision = getattr(module.config, wrapper.config, None) if isinstance(wrapper, Wrapper) else None
     image = getattr(module.config, wrapper.image_token, None) if isinstance(wrapper, Wrapper) else None
     if vision is None or not isinstance(image, int):
         return module, tiny.byte_tokenizer(), None
-    processor = tiny.TinyProcessor(module, vision, wrapper.pictures, image)  # type: ignore[union-attr]
+    processor = tiny.TinyProcessor(module, vision, wrapper.pictures, image, wrapper.tokens)  # type: ignore[union-attr]
     return module, processor.tokenizer, processor
 
 

@@ -9,8 +9,8 @@ This package imports only the errors, transformers and torch.
 from __future__ import annotations
 
 from .config import tiny_config
-from .model import tiny_model
+from .model import shows_pictures, tiny_model
 from .processor import TinyProcessor
 from .tokenizer import byte_tokenizer
 
-__all__ = ["TinyProcessor", "byte_tokenizer", "tiny_config", "tiny_model"]
+__all__ = ["TinyProcessor", "byte_tokenizer", "shows_pictures", "tiny_config", "tiny_model"]

@@ -51,6 +51,11 @@ def tiny_model(
     return model.eval()
 
 
+def shows_pictures(model_type: str, task: str | None) -> bool:
+    """Whether `tiny_model` builds the class that takes images: where it is asked for, or the only one there is."""
+    return task == "image-text-to-text" or (task is None and model_type not in CLASSES["causal-lm"])
+
+
 def _model_class(model_type: str, task: str | None) -> type[PreTrainedModel]:
     """The class by the type's own name: the auto classes go by the config's class, which two types may share."""
     if task is not None and task not in CLASSES:

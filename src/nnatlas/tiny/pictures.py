@@ -104,7 +104,26 @@ def shaped(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     return {"pixel_values": flat, "spatial_shapes": shapes, "pixel_attention_mask": torch.ones(flat.shape[:2]).long()}
 
 
+def positioned(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [images, patches, 3 * patch * patch]` and each patch's column and row (-1 where it is filling)."""
+    patch = _one(getattr(config, "model_patch_size", None)) or patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch).permute(1, 2, 3, 4, 0) for one in pictures]
+    places = [torch.cartesian_prod(*(torch.arange(size) for size in one.shape[:2])).flip(-1) for one in cut]
+    flat = torch.stack([one.flatten(0, 1).flatten(1) for one in cut]) / 2 + 0.5
+    return {"pixel_values": flat, "image_position_ids": torch.stack(places)}
+
+
+def in_tiles(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [1, images, tiles, 3, side, side]` with the shape that the tiles make, and a mask of them."""
+    tiles = getattr(config, "max_num_tiles", 1)
+    stacked = torch.zeros(1, len(pictures), tiles, *pictures[0].shape) if pictures else torch.zeros(0)
+    stacked[0, :, 0] = torch.stack(list(pictures))
+    mask = torch.zeros(1, len(pictures), tiles, dtype=torch.long)
+    mask[..., 0] = 1
+    return {"pixel_values": stacked, "aspect_ratio_ids": torch.ones(1, len(pictures)).long(), "aspect_ratio_mask": mask}
+
+
 FORMS: dict[str, Form] = {
     form.__name__: form
-    for form in (images, sized, tiled, by_row, packed, squares, cells, shaped)
+    for form in (images, sized, tiled, by_row, packed, squares, cells, shaped, positioned, in_tiles)
 }

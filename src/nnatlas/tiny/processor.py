@@ -32,8 +32,9 @@ class TinyProcessor:
 
     image_token = IMAGE
 
-    def __init__(self, model: Any, vision: Any, form: str, image_token_id: int) -> None:
+    def __init__(self, model: Any, vision: Any, form: str, image_token_id: int, tokens: int | None = None) -> None:
         self.model, self.vision, self.form, self.image_token_id = model, vision, form, image_token_id
+        self.tokens = tokens
         self.tokenizer = byte_tokenizer(max(259, image_token_id + 1), {image_token_id: IMAGE})
         self._counts: dict[tuple[int, ...], int] = {}
         self._takes = set(inspect.signature(inspect.unwrap(type(model).forward)).parameters)
@@ -54,7 +55,7 @@ class TinyProcessor:
         pixels = self.pixels(pictures) if pictures else {}
         ids = self.tokenizer(self._spelled(texts[0], pictures), **keywords)["input_ids"]
         given = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
-        return BatchFeature(given | self._marks(given["input_ids"]) | pixels)
+        return BatchFeature(given | self._marks(given["input_ids"], pixels) | pixels)
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **keywords: Any) -> Any:
         """Messages as text; a piece of content of type `image` becomes `<image>`."""
@@ -77,6 +78,8 @@ class TinyProcessor:
 
     def count(self, picture: Tensor) -> int:
         """How many tokens a picture becomes."""
+        if self.tokens is not None:
+            return self.tokens
         size = tuple(picture.shape)
         if size not in self._counts:
             with torch.no_grad():
@@ -90,10 +93,16 @@ class TinyProcessor:
         places = (IMAGE * self.count(one) for one in pictures)
         return pieces[0] + "".join(place + piece for place, piece in zip(places, pieces[1:], strict=True))
 
-    def _marks(self, ids: Tensor) -> dict[str, Tensor]:
-        """Which tokens are the image's, under the names that forwards ask for it."""
+    def _marks(self, ids: Tensor, pixels: Pixels) -> dict[str, Tensor]:
+        """Which tokens are the image's and which may look at it, under the names that forwards ask for it."""
         stands = (ids == self.image_token_id).long()
-        return {name: stands for name in ("mm_token_type_ids", "token_type_ids") if name in self._takes}
+        made = dict.fromkeys(("mm_token_type_ids", "token_type_ids", "image_embeds_position_mask"), stands)
+        if pixels:
+            count = pixels["pixel_values"].shape[1]
+            made["image_attention_mask"] = torch.ones(*ids.shape, count, dtype=torch.long)
+            tiles = pixels.get("aspect_ratio_mask", torch.ones(1, count, 1, dtype=torch.long))
+            made["cross_attention_mask"] = tiles[:, None].expand(-1, ids.shape[1], -1, -1).clone()
+        return {name: value for name, value in made.items() if name in self._takes}
 
 
 def _rows(features: Any) -> int:

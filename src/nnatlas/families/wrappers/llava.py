@@ -1,6 +1,6 @@
 """LLaVA and its kin: a CLIP or SigLIP tower, of which the projector reads an inner block or the normed end, and one scatter."""
 
-from nnatlas.families._wrapper import NOTHING_READ, USUAL
+from nnatlas.families._wrapper import USUAL
 
 _INNER = USUAL.but("", reads=("config.vision_feature_layer",))
 _INTERN = "the whole of it, reshaped to a square and shuffled, goes to the projector"
@@ -10,11 +10,9 @@ WRAPPERS = (
     _INNER.but("vipllava", tiny={"vision_feature_layer": [-2, 1]}),
     _INNER.but("llava_next llava_next_video", pictures="tiled", tiny={"image_grid_pinpoints": [[56, 56], [56, 112]]}),
     _INNER.but("llava_onevision", pictures="tiled", tiny={"image_grid_pinpoints": [[56, 56], [56, 112]]}),
-    USUAL.but("cohere2_vision gemma3 shieldgemma2 paligemma fast_vlm"),
+    USUAL.but("cohere2_vision gemma3 shieldgemma2 paligemma"),
     USUAL.but("perception_lm", pictures="tiled"),
     USUAL.but("deepseek_vl janus", projector="model.aligner"),
     USUAL.but("internvl qianfan_ocr", notes={"tower_output": _INTERN}),
-    USUAL.but("ovis2", projector=NOTHING_READ),
     USUAL.but("lfm2_vl", pictures="shaped"),
-    USUAL.but("molmo2"),
 )

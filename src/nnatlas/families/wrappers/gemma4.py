@@ -1,0 +1,29 @@
+"""Gemma 4 and Gemma 4 Unified: patches with their columns and rows, one scatter."""
+
+from nnatlas.families._wrapper import USUAL
+
+_TOWER = {
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+    "num_key_value_heads": 4, "patch_size": 14, "pooling_kernel_size": 2, "position_embedding_size": 64,
+}  # fmt: skip
+
+WRAPPERS = (
+    USUAL.but(
+        "gemma4",
+        projector="model.embed_vision",
+        pictures="positioned",
+        tiny={"vision_config": {"model_type": "gemma4_vision", **_TOWER}},
+    ),
+    USUAL.but(
+        "gemma4_unified",
+        vision="model.embed_vision",
+        projector="model.embed_vision.multimodal_embedder",
+        pictures="positioned",
+        tiny={
+            "vision_config": {
+                "model_type": "gemma4_unified_vision", "patch_size": 7, "pooling_kernel_size": 2, "mm_embed_dim": 64,
+                "mm_posemb_size": 64, "output_proj_dims": 64,
+            },  # fmt: skip
+        },
+    ),
+)

@@ -1,0 +1,31 @@
+"""Wrapper types without a tower that is served, each with its reason."""
+
+from nnatlas.families._wrapper import Without
+
+_CODES = "pictures become codes of a convolutional VQ-VAE, ids like those of text: it has no blocks of a transformer"
+_OCR = "two towers, a SAM and another, are read one after the other: no row yet"
+
+
+def _without(reason: str, covers: str) -> Without:
+    return Without(tuple(covers.split()), reason)
+
+
+WRAPPERS = (
+    _without(_CODES, "apertus1p5 chameleon emu3"),
+    _without("it reads proteins, not images", "evolla"),
+    _without("transformers brings it without a tower: text alone", "mistral4"),
+    _without("its class in transformers 5.24 raises on its own output, so nothing could be checked", "llama4"),
+    _without("pictures are put in front of the text as tokens without ids: no row yet", "git"),
+    _without("patches are projected straight into the stream, without a tower: no row yet", "fuyu"),
+    _without("its own tower comes from timm, which builds it outside transformers", "fast_vlm gemma3n"),
+    _without(_OCR, "deepseek_ocr2 unlimited_ocr deepseek_vl_hybrid"),
+    _without("its tower mixes patches by convolutions, not by attention: no row yet", "lfm3_vl"),
+    _without("its tower is four layers of merging patches, without attention", "inkling_mm_model"),
+    _without("an encoder reads the image, a decoder the canvas: no row yet", "diffusion_gemma"),
+    _without("a merger of windows stands among the tower's blocks: no row yet", "minicpm_ocr minicpmv4_6 minicpmv4_7"),
+    _without("text and image meet inside the text model, whose embeddings are scaled and positioned: no row yet", "kosmos-2"),
+    _without("pictures come as flattened patches with their row and column written in: no row yet", "kosmos-2.5"),
+    _without("features of several blocks are added to the stream in front of others, by no call of their own: no row yet",
+             "granite4_vision granite_docling"),
+    _without("no row yet", "instructblip instructblipvideo molmo2 nemotron_h_omni ovis2 step3p7 video_llava"),
+)  # fmt: skip
