@@ -126,7 +126,8 @@ def document(text: str, links: Links) -> Markup:
     tokens = made.parse(text)
     for token in tokens:
         token.children = list(_resolved(token.children, links)) if token.children else token.children
-    return Markup(made.renderer.render(tokens, made.options, {}))
+    html = made.renderer.render(tokens, made.options, {})
+    return Markup(html.replace("<pre>", '<pre tabindex="0">'))  # what scrolls can be reached by keyboard
 
 
 def _highlighted(code: str, language: str, _: Any) -> str:
