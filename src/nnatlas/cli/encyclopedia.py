@@ -55,7 +55,7 @@ def _models() -> dict[str, object]:
     """Pages of the checkpoints that need no network."""
     from nnatlas.encyclopedia.checkpoint import at_hand, measure
 
-    pages = {}
+    pages: dict[str, object] = {}
     for name in at_hand():
         with progress(f"running {name}"):
             pages[name] = measure(name)

@@ -115,7 +115,8 @@ def value_page(value: Value, outlines: Outlines) -> ValuePage:
     """Where every family reads a value, and why some do not have it."""
     read: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
-    words, having = {}, set()
+    words: dict[str, str] = {}
+    having: set[str] = set()
     for name, outline in outlines.items():
         for bound in outline.at(value.host):
             if (cell := bound.cells.get(value.key)) is not None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from nnatlas import families
 from nnatlas.encyclopedia import highlight, measurements, notes
-from nnatlas.encyclopedia.anatomy import anatomy
+from nnatlas.encyclopedia.anatomy import Anatomy, anatomy
 from nnatlas.encyclopedia.drawing import Drawing, drawing
 from nnatlas.encyclopedia.flagships import flagship
 from nnatlas.encyclopedia.generated_notes import generate
@@ -139,7 +139,7 @@ def pictures(outline: Outline, row: Family, found: Measurement | None) -> Iterat
     """Every sort of block once; sorts that look the same when drawn are one."""
     facts = found.facts if found else frozenset()
     drawn: dict[str, list[Variant]] = {}
-    made = {}
+    made: dict[str, Anatomy] = {}
     for variant in outline.variants:
         shown = anatomy(outline, variant, row, facts)
         look = repr((shown.caption, shown.enters, shown.stages, shown.leaves, shown.identity))
