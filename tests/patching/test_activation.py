@@ -8,10 +8,10 @@ from tests.patching.naive import CLEAN, CORRUPTED, by_head, by_position, metric,
 from tests.tiny_models import left_alone, tiny
 from torch import Tensor
 
-from nnatlas.errors import InputError, Unavailable
+from nnatlas.errors import InputError, LawBroken, Unavailable
 from nnatlas.patching import activation_patching, ways
 from nnatlas.patching.situation import Situation
-from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN, Deviates
+from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN
 
 # the way that each kind of structure allows; whether it is gone is found out by trying, so a name decides nothing
 BUILDS = {
@@ -189,9 +189,18 @@ def test_a_patched_row_that_deviates_is_found_out(monkeypatch):
     torch.testing.assert_close(found.values, quick(model).values, atol=1e-4, rtol=0)
 
 
+def test_attention_to_later_tokens_is_found_out_also_where_the_prompts_share_none_in_front(monkeypatch):
+    monkeypatch.setattr(ways, "TOKENS", 12)
+    model = tiny("paligemma")
+    found = activation_patching(model, CLEAN[2:], CORRUPTED[2:], metric=metric)
+    assert found.way == ABOVE.words and "gives other logits than a whole forward" in found.note
+    expected = by_position(model, CLEAN[2:], CORRUPTED[2:], "layer_output", range(4, 7))
+    assert (found.values[0][:, 4:7] - expected).abs().max() < EXACT
+
+
 def test_what_fails_the_plain_way_fails(monkeypatch):
     monkeypatch.setattr(ways, "tolerance", lambda like: -1.0)
-    with pytest.raises(Deviates):
+    with pytest.raises(LawBroken, match=r"the unpatched row gives other logits .* in training mode"):
         quick(tiny("llama"))
 
 

@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from nnatlas.errors import LawBroken
 from nnatlas.patching.cells import Cell
 from nnatlas.patching.metrics import Measure
 from nnatlas.patching.prefix import before
 from nnatlas.patching.situation import Situation, farthest, shortly, tolerance
 
-TOKENS = 1536
-"""Tokens in one pass, over all its rows: enough for matrix products to run at full speed."""
+TOKENS, LOGITS = 1536, 2**26
+"""Tokens in one pass, over all its rows: enough for matrix products to run at full speed.  Logits held at once."""
 
 
 class Way(NamedTuple):
@@ -55,20 +56,27 @@ class Deviates(Exception):
 
 
 def run_sweep(situation: Situation, measure: Measure, ways: Sequence[Way] = WAYS) -> Swept:
-    """Patch every cell that can change anything, by the first of these ways that holds."""
+    """Patch every cell that can change anything, by the first of these ways that holds; the last one has to.
+
+    Raises:
+        LawBroken: whole forwards of one prompt give different logits, so that no number can be trusted.
+    """
     cells = situation.cells()
+    *quick, last = ways
     reasons: list[str] = []
-    for way in ways:
+    for way in quick:
         why = _forbidden(situation, way)
         if not why:
             try:
                 return Swept(_numbers(situation, way, cells, measure), way, tuple(reasons))
-            except Exception as wrong:
-                if way is PLAIN:
-                    raise
+            except Exception as wrong:  # noqa: BLE001  whatever it is, a plainer way decides
                 why = str(wrong) if isinstance(wrong, Deviates) else shortly(wrong)
         reasons.append(why)
-    raise AssertionError("the plain way is always among the ways")
+    try:
+        return Swept(_numbers(situation, last, cells, measure), last, tuple(reasons))
+    except Deviates as wrong:
+        why = "a row depends on the others of its batch, or on chance (is the model in training mode?)"
+        raise LawBroken(f"{wrong}: {why}") from None
 
 
 def _forbidden(situation: Situation, way: Way) -> str:
@@ -111,7 +119,7 @@ def _split(situation: Situation, start: int, cells: list[Cell]) -> Iterator[tupl
 
 def _room(situation: Situation, start: int) -> int:
     """Rows of one forward."""
-    return max(1, TOKENS // (situation.length - start))
+    return max(1, min(TOKENS // (situation.length - start), LOGITS // len(situation.logits)))
 
 
 def _check(situation: Situation, cells: Sequence[Cell], logits: Tensor) -> None:
