@@ -71,7 +71,7 @@ def test_badges_are_what_the_seed_pages_name():
         "apertus": {"qk-norm", "learned-activation", "gqa"},
         "helium": {"interleaved-rotary", "mha"},
         "exaone4": {"post-norms", "qk-norm", "sliding", "nope-blocks", "gqa"},
-        "cohere2": {"parallel", "sliding", "nope-blocks", "scaled-logits", "gqa"},
+        "cohere2": {"parallel", "layernorm", "sliding", "nope-blocks", "interleaved-rotary", "scaled-logits", "gqa"},
     }
     for name, traits in expected.items():
         found = measurements.traits_of(families.rows()[name], measurements.measured(name), kept(name))

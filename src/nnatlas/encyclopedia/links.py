@@ -8,9 +8,10 @@ from typing import Final
 
 from nnatlas.errors import InputError
 from nnatlas.layouts import LAYOUTS
-from nnatlas.values import RARE, VALUES
+from nnatlas.values import RARE, VALUES, VISION
 
-_NAMES: Final = {value.name: key for key, value in reversed((VALUES | RARE).items()) if value.host != "linear_attn"}
+_ALL: Final = VALUES | RARE | VISION
+_NAMES: Final = {value.name: key for key, value in reversed(_ALL.items()) if value.host != "linear_attn"}
 KINDS: Final = ("family", "value", "layout", "trait", "source")
 
 
@@ -52,7 +53,7 @@ class Links:
 
 def value_key(name: str) -> str | None:
     """The key of a value named with or without its host."""
-    return name if name in VALUES | RARE else _NAMES.get(name)
+    return name if name in _ALL else _NAMES.get(name)
 
 
 def _family(site: Site, name: str) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nnatlas.errors import InputError
+from nnatlas.values import VISION_HOSTS
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "outlines"
 PAIRS, HALVES = "pairs", "halves"
@@ -61,7 +62,8 @@ class Variant:
 class Outline:
     """One model type: a named checkpoint's shape with its printout and config, and what the tiny model's run showed.
 
-    `known` says where the figures are from; `plain` why a value takes no edit or has no gradient by its nature.
+    `known` says where the figures are from; `plain` why a value takes no edit or has no gradient by its nature.  `vision` is the
+    tower in front of a model that takes images, with its projector, and `in_tower` the values that the tower's blocks have.
     """
 
     model_type: str
@@ -77,6 +79,8 @@ class Outline:
     plain: Mapping[str, str] = field(default_factory=dict)
     facts: tuple[str, ...] = ()
     drawn: str = ""
+    vision: Bound = Bound()
+    in_tower: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -86,17 +90,19 @@ class Outline:
 
     def at(self, host: str) -> tuple[Bound, ...]:
         """The bound hosts of a kind, one for each variant of block."""
+        if host in VISION_HOSTS:
+            return (self.vision,) if host in self.vision.classes else ()
         return (self.root,) if host == "model" else tuple(variant.bound for variant in self.variants)
 
     def served(self) -> Iterator[tuple[str, str]]:
         """Every (value's key, cell text) of every host."""
-        for bound in (self.root, *(variant.bound for variant in self.variants)):
+        for bound in (self.root, self.vision, *(variant.bound for variant in self.variants)):
             yield from bound.cells.items()
 
 
 def to_text(outline: Outline) -> str:
     """JSON, a line for each field, and for each variant and line of the printout."""
-    data = {name: value for name, value in asdict(outline).items() if value}
+    data = {name: value for name, value in asdict(outline).items() if value and value != asdict(Bound())}
     lines = [f"{json.dumps(name)}: {_listed(value)}" for name, value in data.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -117,9 +123,9 @@ def _json(value: Any) -> str:
 def from_text(text: str) -> Outline:
     """The outline that `to_text` wrote."""
     data = {"checkpoint": "", **json.loads(text)}
-    for name in ("printout", "facts"):
+    for name in ("printout", "facts", "in_tower"):
         data[name] = tuple(data.get(name, ()))
-    data["root"] = Bound(**data.get("root", {}))
+    data["root"], data["vision"] = (Bound(**data.get(name, {})) for name in ("root", "vision"))
     data["variants"] = tuple(_variant(one) for one in data["variants"])
     return Outline(**data)
 

@@ -62,8 +62,18 @@ def outline_of(model: StandardizedTransformer, model_type: str, name: str, known
         printout=tuple(line.plain.rstrip() for line in Tree(model).lines()),
         plain=seen.plain,
         facts=seen.facts,
+        **_tower(model._owner.vision),
         versions=_versions(),
     )
+
+
+def _tower(tower: Any) -> dict[str, Any]:
+    """The tower in front of a model and its projector, and what its blocks serve."""
+    if tower is None:
+        return {}
+    hosts = [tower.root, *([tower.projector] if tower.projector is not None else [])]
+    block = _bound(tower.blocks[0], [tower.blocks[0], *tower.blocks[0].parts.values()])
+    return {"vision": _bound(tower.root, hosts), "in_tower": tuple(block.cells)}
 
 
 def _make_known(model_type: str) -> None:

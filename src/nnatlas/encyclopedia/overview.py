@@ -14,7 +14,7 @@ from nnatlas.encyclopedia.words import place_words
 from nnatlas.families._row import Family
 from nnatlas.layouts import AXES, LAYOUTS, Layout
 from nnatlas.traits import Trait
-from nnatlas.values import HOSTS, RARE, VALUES, Value, host_path, on_host
+from nnatlas.values import HOSTS, RARE, VALUES, VISION_HOSTS, Value, host_path, on_host
 
 Outlines = Mapping[str, Outline]
 
@@ -126,7 +126,7 @@ def value_page(value: Value, outlines: Outlines) -> ValuePage:
         if name not in having:
             lacking.setdefault(_reason(value, outline), []).append(name)
     return ValuePage(
-        value, value.typed, HOSTS.get(value.host, value.host),
+        value, value.typed, (HOSTS | VISION_HOSTS)[value.host],
         tuple(_groups(read, words)), tuple(_groups(lacking, {})),
         tuple(one for one in kin.table() if one.ours == value.key), len(having),
     )  # fmt: skip
@@ -137,24 +137,29 @@ def _groups(found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterato
         yield Group(said if words else "", words.get(said, said), tuple(dict.fromkeys(names)))
 
 
+NO_TOWER = "the type takes no images, or not by a tower that is served"
+
+
 def _reason(value: Value, outline: Outline) -> str:
-    bound = outline.at(value.host)[0]
+    bound = next(iter(outline.at(value.host)), None)
+    if bound is None:
+        return NO_TOWER
     return bound.absent.get(value.key) or bound.absent.get(value.host) or "the row does not say where it is"
 
 
 def vocabulary(outlines: Outlines) -> list[tuple[str, str, list[tuple[Value, int]]]]:
     """Host, what it is, and its values with the number of families that have them."""
     served = {name: {key for key, _ in outline.served()} for name, outline in outlines.items()}
-    rare = [value for value in RARE.values() if value.host in HOSTS]
+    hosts = HOSTS | VISION_HOSTS
     return [
         (
             host_path(host), said,
             [
                 (value, sum(value.key in keys for keys in served.values()))
-                for value in (*on_host(host), *(one for one in rare if one.host == host))
+                for value in (*on_host(host), *(one for one in RARE.values() if one.host == host))
             ],
         )
-        for host, said in HOSTS.items()
+        for host, said in hosts.items()
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from nnatlas.encyclopedia.links import Links, Site
 from nnatlas.encyclopedia.outline import Outline, kept
 from nnatlas.encyclopedia.page import family_page
 from nnatlas.errors import InputError
-from nnatlas.values import RARE, VALUES
+from nnatlas.values import RARE, VALUES, VISION
 
 TEXTS = Path(__file__).parent / "texts"
 Page = tuple[str, str]
@@ -158,7 +158,7 @@ def _front(site: Site, all_outlines: Mapping[str, Outline], listed: Any, traits:
 
 
 def _values(site: Site, all_outlines: Mapping[str, Outline]) -> Iterator[Page]:
-    for value in (VALUES | RARE).values():
+    for value in (VALUES | RARE | VISION).values():
         made = overview.value_page(value, all_outlines)
         yield _page(site, f"value/{value.key}.html", "value.j2", page=made, count=len(all_outlines))
 

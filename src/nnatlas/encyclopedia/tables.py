@@ -10,7 +10,7 @@ from nnatlas.encyclopedia.status import Status, statuses
 from nnatlas.encyclopedia.words import EVERY, place_words, which
 from nnatlas.families._row import Family
 from nnatlas.traits import Measurement
-from nnatlas.values import HOSTS, RARE, Value, host_path, on_host
+from nnatlas.values import HOSTS, RARE, VISION_HOSTS, Value, host_path, on_host
 
 STEP_BY_STEP = (
     "in any load; while it is asked for, this block's attention is computed step by step, the others as they are"
@@ -75,7 +75,8 @@ class HostTable:
 
 def host_tables(outline: Outline, family: Family, found: Measurement | None) -> tuple[HostTable, ...]:
     """A table for every host of the vocabulary that a model could have."""
-    return tuple(_table(Stack(outline, host), family, found) for host in HOSTS)
+    hosts = [*HOSTS, *(host for host in VISION_HOSTS if host in outline.vision.classes)]
+    return tuple(_table(Stack(outline, host), family, found) for host in hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,15 @@ class Stack:
     host: str
 
     @property
+    def whole(self) -> bool:
+        """Whether it is no part of blocks: the model, a tower, a projector."""
+        return self.host == "model" or self.host in VISION_HOSTS
+
+    @property
     def sorts(self) -> list[tuple[tuple[int, ...], Bound]]:
         """Blocks and what is bound there, for every sort of block that has the host."""
-        if self.host == "model":
-            return [((-1,), self.outline.root)]
+        if self.whole:
+            return [((-1,), bound) for bound in self.outline.at(self.host)]
         return [(one.blocks, one.bound) for one in self.outline.variants if self.host in one.bound.classes]
 
     @property
@@ -103,14 +109,14 @@ class Stack:
     @property
     def on(self) -> str:
         """The blocks that have the host, where not all have."""
-        some = self.host != "model" and 0 < len(self.blocks) < self.outline.blocks
+        some = not self.whole and 0 < len(self.blocks) < self.outline.blocks
         return which(tuple(sorted(self.blocks)), self.outline.blocks) if some else ""
 
     @property
     def elsewhere(self) -> str:
         """Why blocks lack the host."""
         lacking = [one.bound for one in self.outline.variants if self.host not in one.bound.classes]
-        return _reason(self.host, lacking[0]) if lacking and self.host != "model" else ""
+        return _reason(self.host, lacking[0]) if lacking and not self.whole else ""
 
     def by_words(self, said: Callable[[Bound], tuple[str, str] | None]) -> tuple[Where, ...]:
         """What is said of each sort (words and cell), with the blocks it is said of."""
@@ -123,12 +129,14 @@ class Stack:
 
 def _table(stack: Stack, family: Family, found: Measurement | None) -> HostTable:
     host = stack.host
-    rare = tuple(value for value in RARE.values() if value.host == host and value.key in family.cells)
+    rare = tuple(
+        one for one in RARE.values() if one.host == host and any(one.key in bound.cells for _, bound in stack.sorts)
+    )
     rows = tuple(_row(value, stack, family, found) for value in (*on_host(host), *rare))
     return HostTable(
         host=host,
         typed=host_path(host),
-        doc=HOSTS[host],
+        doc=(HOSTS | VISION_HOSTS)[host],
         classes=tuple(dict.fromkeys(bound.classes[host] for _, bound in stack.sorts)),
         rows=tuple(row for row in rows if row.served),
         absent=tuple(row for row in rows if not row.served and row.missing),
@@ -150,7 +158,7 @@ def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) 
         places=places,
         missing=stack.by_words(lambda bound: None if key in bound.cells else (_reason(key, bound), "")),
         condition=_condition(key, stack, found) if places else "",
-        statuses=statuses(key, found, stack.outline) if places else (),
+        statuses=statuses(key, found, stack.outline) if places and value.host not in VISION_HOSTS else (),
     )
 
 
