@@ -19,7 +19,14 @@ PAGES = [
     "coming-from.html", "adding.html", "model/apex-1.html", "source/src/nnatlas/families/llama.py.html",
 ]  # fmt: skip
 
-SEEN_BY_AXE = ["family/gpt2.html", "adding.html", "index.html", "family/exaone4.html", "model/apex-1.html", *PAGES[5:13]]
+SEEN_BY_AXE = [
+    "family/gpt2.html",
+    "adding.html",
+    "index.html",
+    "family/exaone4.html",
+    "model/apex-1.html",
+    *PAGES[5:13],
+]
 """The first two in every look; the large ones, which axe takes its time for, in one."""
 
 
@@ -202,7 +209,9 @@ def test_no_page_is_wider_than_the_screen(visit, size, scheme):
 def test_axe_finds_no_serious_fault(visit, size, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for name in SEEN_BY_AXE if (size, scheme) == LOOKS[-1] else SEEN_BY_AXE[:2]:
-        found = axe.run(visit(name, size, scheme), options={"resultTypes": ["violations"], "preload": False}).response["violations"]
+        found = axe.run(visit(name, size, scheme), options={"resultTypes": ["violations"], "preload": False}).response[
+            "violations"
+        ]
         serious = [
             f"{one['id']}: {one['nodes'][0]['html'][:160]} ({len(one['nodes'])})"
             for one in found
