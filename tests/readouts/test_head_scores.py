@@ -23,7 +23,7 @@ def attending(keys, seq):
 
 def test_heads_made_by_hand_score_one_and_zero():
     ids = torch.tensor([[9, 1, 2, 3, 1, 2, 3]])  # a begin token, then three tokens twice
-    scores = _scored(attending([1, 3, 2], 7), _keys(ids, None))
+    scores = _scored(attending([1, 3, 2], 7), _keys(ids, torch.ones_like(ids).bool()))
     # one back, the same token, the token after it; the second half has three queries of each
     expected = torch.tensor([[1.0, 1 / 6, 1 / 6], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     torch.testing.assert_close(scores, expected)
@@ -31,13 +31,13 @@ def test_heads_made_by_hand_score_one_and_zero():
 
 def test_every_earlier_occurrence_counts():
     ids = torch.tensor([[5, 6, 5, 7, 5]])
-    same, after = _keys(ids, None)[1:, 0]
+    same, after = _keys(ids, torch.ones_like(ids).bool())[1:, 0]
     assert same.nonzero().tolist() == [[2, 0], [4, 0], [4, 2]]
     assert after.nonzero().tolist() == [[2, 1], [4, 1], [4, 3]]
 
 
 def test_padding_does_not_count():
-    ids, mask = torch.tensor([[0, 0, 5, 6, 5]]), torch.tensor([[0, 0, 1, 1, 1]])
+    ids, mask = torch.tensor([[0, 0, 5, 6, 5]]), torch.tensor([[0, 0, 1, 1, 1]]).bool()
     previous, same, after = (keys[0].nonzero().tolist() for keys in _keys(ids, mask))
     assert previous == [[3, 2], [4, 3]] and same == [[4, 2]] and after == [[4, 3]]
     model = tiny("llama")

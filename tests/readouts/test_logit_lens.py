@@ -104,7 +104,7 @@ def test_slices_change_nothing_but_the_last_bits(model, lens, monkeypatch):
     monkeypatch.setattr(sys.modules["nnatlas.readouts.logit_lens"], "CHUNK", 3 * model.vocab_size)
     calls = []
     project = type(model).project_on_vocab
-    monkeypatch.setattr(type(model), "project_on_vocab", lambda self, x: calls.append(len(x)) or project(self, x))
+    monkeypatch.setattr(type(model), "project_on_vocab", lambda self, x: calls.append(x.shape[1]) or project(self, x))
     sliced = logit_lens(model, [PROMPT, "Hi"])
     torch.testing.assert_close(sliced.entropy, lens.entropy, atol=1e-5, rtol=1e-5)
     assert max(calls) == 3 and len(calls) == 4 * 7  # 20 positions, three at a time

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.grid import Axis, Grid, Pages, Shown
-from nnatlas.model.prompts import Prompts
+from nnatlas.model.prompts import Prompts, read
 
 if TYPE_CHECKING:
     from nnatlas.dictionaries.dictionary import Dictionary
@@ -70,12 +70,11 @@ def feature_activations(
         Unavailable: this model has no such value, with the reason.
     """
     reads, writes = dictionary.place.values(model, at)
+    found, prompts = read(model, prompt, [reads, writes], **keywords)
     with torch.no_grad():
-        found = model.collect(prompt, [reads, writes, "input_ids", "attention_mask"], **keywords)
         source, real = found[reads], found[writes]
         features = dictionary.encode(source)
         made = dictionary.decode(features, source)
-    prompts = Prompts.of(model, found["input_ids"], found["attention_mask"], source)
     values = features.float().cpu() * prompts.mask[..., None]
     missed = _unexplained(real.reshape(made.shape).float().cpu(), made.float().cpu(), prompts.mask)
     return FeatureActivations(values, missed, prompts, dictionary.name)

@@ -22,6 +22,7 @@ from nnatlas.bind.tree import Host
 from nnatlas.errors import RowDoesNotFit, Unavailable
 from nnatlas.model.collect import Gathering
 from nnatlas.model.positions import real_positions
+from nnatlas.model.prompts import CALL, Prompts, called_with
 from nnatlas.places import Absent, Factor, Term
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class Stream:
     """Everything that makes up the last stream at one position of each row, as one forward computed it."""
 
     blocks: tuple[Host, ...]
-    input_ids: Tensor | None
-    at: Tensor
+    prompts: Prompts
     final: Tensor
     logits: Tensor
     values: Mapping[str, Tensor]
@@ -124,19 +124,20 @@ def read_stream(
         raise Unavailable(f"the last block's stream does not read out as the logits here: {reason}", reason)
     batch = model._prepare(inputs, keywords)
     points = [point for block in owner.blocks for point in _points(block, also)]
-    names = ("input_ids", "attention_mask", "logits")
+    around = {name: owner.root.point(name) for name in (*called_with(model), "logits")}
     gathering = Gathering(owner)
-    for point in (*points, *map(owner.root.point, names)):
+    for point in (*points, *around.values()):
         gathering.need(point)
     with torch.no_grad():
         gathering.run_forward(lambda: owner.module(**batch))
-    ids, mask, logits = (gathering.value(owner.root.point(name)) for name in names)
-    mask = torch.ones(logits.shape[:2]) if mask is None else mask
-    at = real_positions(mask.cpu(), position).to(logits.device)
+    ids, mask, logits = (gathering.value(around[name]) if name in around else None for name in (*CALL, "logits"))
+    assert logits is not None
+    prompts = Prompts.of(model, ids, mask, logits)
+    at = real_positions(prompts.mask, position).to(logits.device)
     rows = torch.arange(len(at), device=at.device)
     values = {point.name: gathering.value(point)[rows, at].clone() for point in points}
     final = values[owner.blocks[-1].point("layer_output").name]
-    return Stream(tuple(owner.blocks), ids, at, final, logits[rows, at], values)
+    return Stream(tuple(owner.blocks), prompts, final, logits[rows, at], values)
 
 
 def _points(block: Host, also: Iterable[str]) -> list[Point | Computed]:

@@ -50,17 +50,21 @@ class AttentionPatterns(Shown):
         return Pages(f"prompt and {kind}" if len(rows) > 1 else kind, sheets, title="attention patterns")
 
     def _sheets(self, row: int) -> dict[str, Grid]:
-        real = self.prompts.real(row)
-        queries, keys = self.prompts.axis(row, "query"), self.prompts.axis(row, "key")
         sheets = {}
         for layer, pattern in self.patterns.items():
+            rows, queries = self._axis(row, "query", pattern.shape[2])
+            columns, keys = self._axis(row, "key", pattern.shape[3])
             for head, weights in enumerate(pattern[row]):
-                fits = weights.shape[-1] == self.prompts.mask.shape[1]
-                shown = weights[real][:, real] if fits else weights[real]
-                columns = keys if fits else Axis("key", range(weights.shape[-1]))
                 name = str(layer) if self.averaged else f"{layer}.{head}"
-                sheets[name] = Grid(shown, queries, columns, units="attention", limits=(0, 1))
+                shown = weights[queries][:, keys]
+                sheets[name] = Grid(shown, rows, columns, units="attention", limits=(0, 1))
         return sheets
+
+    def _axis(self, row: int, name: str, size: int) -> tuple[Axis, list[int]]:
+        """The real positions of a prompt along an axis; numbers, where the axis is not of the prompt's positions alone."""
+        if size == self.prompts.mask.shape[1]:
+            return self.prompts.axis(row, name), self.prompts.real(row)
+        return Axis(name, range(size)), list(range(size))
 
 
 def attention_patterns(
@@ -92,7 +96,7 @@ def attention_patterns(
     found: dict[int, Tensor] = {}
     missing: list[Unavailable] = []
     with torch.no_grad(), model.trace(prompt, **keywords) as run:
-        ids, mask, size = model.input_ids, model.attention_mask, model.input_size
+        prompts = Prompts.in_run(model)
         for layer in chosen:
             try:
                 pattern = model.layers[layer].self_attn.attention_probabilities.float().cpu()
@@ -102,7 +106,7 @@ def attention_patterns(
         run.stop()
     if not found:
         raise missing[0]
-    return AttentionPatterns(found, Prompts.of(model, ids, mask, torch.empty(*size)), average)
+    return AttentionPatterns(found, prompts, average)
 
 
 def _layers(model: StandardizedTransformer, layers: Iterable[int] | int | None) -> list[int]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.prompts import Prompts
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -85,7 +86,8 @@ def head_scores(
     found: dict[int, Tensor] = {}
     missing: dict[int, str] = {}
     with torch.no_grad(), model.trace(asked, **keywords) as run:
-        keys = _keys(model.input_ids, model.attention_mask)
+        prompts = Prompts.in_run(model)
+        keys = _keys(prompts.input_ids, prompts.mask)
         for layer, block in enumerate(model.layers):
             try:
                 found[layer] = _scored(block.self_attn.attention_probabilities.float(), keys)
@@ -119,11 +121,10 @@ def repeated_random_tokens(model: StandardizedTransformer, length: int = 50, row
     return torch.cat([*start, once, once], 1)
 
 
-def _keys(input_ids: Tensor | None, mask: Tensor | None) -> Tensor:
+def _keys(input_ids: Tensor | None, real: Tensor) -> Tensor:
     """For each score, row and query which keys count, `scores batch query key`, of real tokens only."""
     if input_ids is None:
         raise InputError("head scores compare tokens: hand in text or ids, not embeddings")
-    real = torch.ones_like(input_ids).bool() if mask is None else mask.bool()
     seq = input_ids.shape[1]
     order = torch.arange(seq, device=input_ids.device)
     earlier = (order[None, :] < order[:, None]) & real[:, None, :] & real[:, :, None]
@@ -137,8 +138,10 @@ def _keys(input_ids: Tensor | None, mask: Tensor | None) -> Tensor:
 def _scored(pattern: Tensor, keys: Tensor) -> Tensor:
     """Every head's scores, `scores heads`: the mean weight on the keys that count, over the queries that have one."""
     seq = keys.shape[-1]
-    if pattern.shape[-1] < seq:
-        raise Unavailable(f"a pattern over {pattern.shape[-1]} keys for {seq} positions")
-    weights = torch.einsum("bhqk,sbqk->shbq", pattern[..., :seq], keys.to(pattern.dtype))
-    counted = keys.any(-1)[:, None].to(pattern.dtype)  # scores 1 batch query
+    if pattern.shape[-2] != seq or pattern.shape[-1] < seq:
+        queries, over = pattern.shape[-2:]
+        raise Unavailable(f"its pattern is of {queries} queries over {over} keys, the prompt has {seq} positions")
+    keys = keys.to(pattern)
+    weights = torch.einsum("bhqk,sbqk->shbq", pattern[..., :seq], keys)
+    counted = keys.amax(-1)[:, None]  # scores 1 batch query
     return ((weights * counted).sum((-2, -1)) / counted.sum((-2, -1))).cpu()

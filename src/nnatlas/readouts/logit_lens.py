@@ -20,6 +20,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.grid import Shown
+from nnatlas.model.prompts import read
 from nnatlas.readouts.tokens import token_ids, token_text
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class LogitLens(Shown):
         return torch.cat(found).unflatten(0, stream.shape[:2])
 
     def _project(self, stream: Tensor) -> Tensor:
-        return self.model.project_on_vocab(stream.to(self.final.device)).float()
+        return self.model.project_on_vocab(stream[None].to(self.final.device))[0].float()
 
     def _text(self, token: int) -> str:
         known = self.__dict__.setdefault("_texts", {})
@@ -190,16 +191,13 @@ def logit_lens(
     """
     names = [values] if isinstance(values, str) else list(values)
     last = f"layers.{model.num_layers - 1}.layer_output"
-    with torch.no_grad():
-        found = dict(model.collect(prompt, [*names, last, "input_ids", "attention_mask"], **keywords))
-    final, ids, mask = found[last], found.pop("input_ids"), found.pop("attention_mask")
+    found, prompts = read(model, prompt, [*names, last], **keywords)
+    final = found[last]
     if not any(_covers(name, last) for name in names):
         del found[last]
     for name, stream in found.items():
         _check_stream(name, stream, final)
-    mask = torch.ones(final.shape[:2]) if mask is None else mask
-    ids = None if ids is None else ids.cpu()
-    return LogitLens(model, tuple(found), ids, mask.cpu().bool(), tuple(found.values()), final)
+    return LogitLens(model, tuple(found), prompts.input_ids, prompts.mask, tuple(found.values()), final)
 
 
 def _covers(pattern: str, name: str) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
 from nnatlas.model.positions import real_positions
+from nnatlas.model.prompts import read
 from nnatlas.model.tokens import token_text
 
 if TYPE_CHECKING:
@@ -113,15 +114,11 @@ def _layers(model: StandardizedTransformer, asked: Iterable[int]) -> list[int]:
 
 def _read(model: StandardizedTransformer, source: Any, names: list[str], position: int) -> list[Tensor]:
     """Each value at the source's position, `[...]`."""
-    with torch.no_grad():
-        found = model.collect(source, [*names, "attention_mask"])
-    values = [found[name] for name in names]
-    if len(values[0]) != 1:
-        raise InputError(f"a patchscope reads one source prompt, got {len(values[0])}")
-    mask = found["attention_mask"]
-    mask = torch.ones(values[0].shape[:2]) if mask is None else mask
-    at = int(real_positions(mask.cpu(), position))
-    return [one[0, at].clone() for one in values]
+    found, prompts = read(model, source, names)
+    if len(prompts) != 1:
+        raise InputError(f"a patchscope reads one source prompt, got {len(prompts)}")
+    at = int(real_positions(prompts.mask, position))
+    return [found[name][0, at].clone() for name in names]
 
 
 def _generated(

@@ -17,6 +17,7 @@ from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
 from nnatlas.grid.shown import needed
 from nnatlas.model.positions import real_positions
+from nnatlas.model.prompts import read
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -122,17 +123,14 @@ def _vectors(
     """What is probed, by value: `prompts features`, in float32 on the CPU."""
     parts: dict[str, list[Tensor]] = {}
     for start in range(0, len(prompts), rows):
-        with torch.no_grad():
-            found = dict(model.collect(list(prompts[start : start + rows]), [*names, "attention_mask"], **keywords))
-        mask = found.pop("attention_mask")
+        found, batch = read(model, list(prompts[start : start + rows]), names, **keywords)
         for name, value in found.items():
-            parts.setdefault(name, []).append(_at(value, mask, position))
+            parts.setdefault(name, []).append(_at(value, batch.mask, position))
     return {name: torch.cat(part) for name, part in parts.items()}
 
 
-def _at(value: Tensor, mask: Tensor | None, position: int | None) -> Tensor:
+def _at(value: Tensor, real: Tensor, position: int | None) -> Tensor:
     """One vector for each row: at its position, or the mean over its real tokens."""
-    real = torch.ones(value.shape[:2]) if mask is None else mask.cpu()
     flat = value.flatten(2).float().cpu()
     if position is None:
         weights = real[..., None].float()

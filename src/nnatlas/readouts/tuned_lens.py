@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nnatlas.errors import DamagedFile, InputError
+from nnatlas.model.prompts import read
 from nnatlas.readouts.logit_lens import LogitLens, logit_lens
 
 if TYPE_CHECKING:
@@ -151,11 +152,10 @@ def train_tuned_lens(
 def _loss(lens: TunedLens, prompts: Any) -> Tensor:
     """The mean over layers and real tokens of KL(final ‖ translated), in nats."""
     model = lens.model
+    found, batch = read(model, prompts, _values(model))
+    *streams, final = (found[name] for name in _values(model))
+    real = batch.mask.to(final.device)
     with torch.no_grad():
-        found = model.collect(prompts, [*_values(model), "attention_mask"])
-        *streams, final = (found[name] for name in _values(model))
-        mask = found["attention_mask"]
-        real = torch.ones(final.shape[:2], dtype=torch.bool, device=final.device) if mask is None else mask.bool()
         goal = model.project_on_vocab(final[real]).float().log_softmax(-1)
     losses = []
     with torch.enable_grad():
