@@ -222,7 +222,7 @@ def test_most_files_and_functions_are_short():
 def test_the_public_names_are_exactly_these():
     errors = {name for name, value in vars(nnatlas.errors).items() if inspect.isclass(value)}
     lazy = {"StandardizedTransformer", "check", "load", "pull"}
-    experiments = {"apex", "dictionaries", "edits", "patching", "readouts"}
+    experiments = {"apex", "dictionaries", "edits", "patching", "readouts", "vision"}
     assert set(nnatlas.__all__) == errors | lazy | experiments | {"__version__"}
     assert nnatlas.__all__ == sorted(nnatlas.__all__)
     assert set(nnatlas.__all__) <= set(dir(nnatlas))

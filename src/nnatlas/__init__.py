@@ -7,8 +7,8 @@
         stream = model.layers[5].layer_output      # batch seq hidden_size
         probs = model.next_token_probs             # batch vocab_size
 
-Experiments live in `nnatlas.readouts`, `nnatlas.edits`, `nnatlas.patching` and `nnatlas.dictionaries`.  Importing this does
-not import torch: the names below are looked up when first used.  `check` and `pull` are each a function and the package it
+Experiments live in `nnatlas.readouts`, `nnatlas.edits`, `nnatlas.patching`, `nnatlas.dictionaries` and `nnatlas.vision`.
+Importing this does not import torch: the names below are looked up when first used.  `check` and `pull` are each a function and the package it
 lives in; `_callable.py` says how both hold.
 """
 
@@ -35,7 +35,7 @@ from nnatlas.errors import (
 )
 
 if TYPE_CHECKING:
-    from nnatlas import apex, dictionaries, edits, patching, readouts
+    from nnatlas import apex, dictionaries, edits, patching, readouts, vision
     from nnatlas.check import check
     from nnatlas.model import StandardizedTransformer
     from nnatlas.model.load import load
@@ -68,6 +68,7 @@ __all__ = [
     "patching",
     "pull",
     "readouts",
+    "vision",
 ]
 
 _LIVES_IN = {
@@ -80,6 +81,7 @@ _LIVES_IN = {
     "patching": "nnatlas.patching",
     "pull": "nnatlas.pull",
     "readouts": "nnatlas.readouts",
+    "vision": "nnatlas.vision",
 }
 
 

@@ -50,7 +50,7 @@ VISION_HOSTS: Final = {
 
 def host_path(host: str) -> str:
     """A host as it is typed: `model`, `model.layers[i]`, `model.layers[i].mlp`, `model.vision`."""
-    if host in VISION_HOSTS:
+    if host.startswith(tuple(VISION_HOSTS)):
         return f"model.{host}"
     return {"model": "model", "block": "model.layers[i]"}.get(host, f"model.layers[i].{host}")
 

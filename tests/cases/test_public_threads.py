@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from nnatlas.errors import AlreadyRan, InputError, LayoutError, NeverReached
+from nnatlas.errors import AlreadyRan, InputError, LayoutError, NeverReached, Unavailable
 from nnatlas.model import load
 
 SIZES = dict(num_hidden_layers=3, hidden_size=32, num_attention_heads=4, intermediate_size=48, vocab_size=99)
@@ -290,3 +290,45 @@ def test_l1_the_lens():
     own = first * torch.rsqrt(first.pow(2).mean(-1, keepdim=True) + llama.config.rms_norm_eps)
     expected = (own * llama._module.model.norm.weight) @ llama._module.lm_head.weight.T
     assert torch.allclose(llama.project_on_vocab(first), expected, atol=1e-4)
+
+
+IMAGE = 98
+
+
+def llava():
+    """A LLaVA of a CLIP tower and a Llama, both of two blocks, built from configs."""
+    torch.manual_seed(0)
+    tower = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=2, intermediate_size=32, image_size=12, patch_size=4)
+    text = SIZES | dict(num_hidden_layers=2, num_key_value_heads=2)
+    config = transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(**tower),
+        text_config=transformers.LlamaConfig(**text, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+        image_token_id=IMAGE,
+    )
+    return load(transformers.LlavaForConditionalGeneration(config).eval().requires_grad_(False))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_x2_vision(masked):
+    model = llava()
+    ids = torch.tensor([[1, 7, *[IMAGE] * 9, 12, 5, 30]])
+    batch = {"input_ids": ids, "pixel_values": torch.randn(1, 3, 12, 12, generator=torch.Generator().manual_seed(1))}
+    batch |= {"attention_mask": torch.ones_like(ids)} if masked else {}
+    projected = model._module.model.get_image_features(batch["pixel_values"], return_dict=True).pooler_output[0]
+    mask = ids == IMAGE
+    with model.trace(batch):
+        features = model.vision.image_features
+        entering, logits = model.layers[0].layer_input, model.logits
+        assert torch.equal(model.vision.image_token_mask, mask)
+    assert torch.equal(features, projected)
+    assert torch.equal(entering[mask], projected)
+    with model.trace(batch):
+        model.vision.image_features[:] = 0
+        zeroed, without = model.layers[0].layer_input, model.logits
+    assert torch.equal(zeroed[~mask], entering[~mask])
+    assert not zeroed[mask].any()
+    assert (without - logits).abs().max() > 1e-3
+    with model.trace(ids[:, :2]):
+        assert model.logits.shape == (1, 2, 99)
+    with model.trace(ids[:, :2]), pytest.raises(Unavailable, match="was given no images"):
+        model.vision.image_features

@@ -19,7 +19,7 @@ from nnatlas.errors import RowDoesNotFit
 from nnatlas.families import towers
 from nnatlas.families._row import TOWER_ROLES, Family
 from nnatlas.families._wrapper import Wrapper
-from nnatlas.layouts import Layout, custom
+from nnatlas.layouts import Layout
 from nnatlas.places import Absent, Attention, Pattern, Place, parse
 from nnatlas.values import VISION_HOSTS, Value
 
@@ -153,7 +153,7 @@ class BoundTower(BoundModel):
         if layout.name in ("Tokens", "ImageTokens"):
             return layout
         inside = isinstance(place.source, Attention)
-        return custom([word for axis in layout.axes for word in self._word(axis, inside).split()])
+        return Layout(layout.name, tuple(word for axis in layout.axes for word in self._word(axis, inside).split()))
 
     def pattern_of(self, place: Place) -> Pattern | None:
         """The same for the axes of a cell's pattern."""

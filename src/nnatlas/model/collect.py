@@ -23,6 +23,7 @@ from nnatlas.engine.held import Handed
 from nnatlas.engine.run import Run
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.model.node import native_side
+from nnatlas.model.vision import refuse_without_images
 from nnatlas.places import Absent
 from nnatlas.values import RARE, VALUES
 
@@ -74,6 +75,8 @@ def plain_name(name: str) -> str:
 def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) -> Collected:
     """Run one forward and keep the named values, in the order in which they were asked for."""
     points = wanted_points(model, patterns)
+    if model.vision is not None:
+        refuse_without_images(points.values(), batch)
     gathering = Gathering(model)
     for point in points.values():
         gathering.need(point)

@@ -93,10 +93,11 @@ def _standard(module: nn.Module, row: Family, tokenizer: Any, processor: Any) ->
 
 def wrapper_of(config: Any) -> Wrapper | Without | None:
     """The wrapper row of a config; None for a model that reads text alone."""
+    found = wrappers.find(config.model_type)
+    if found is None and hasattr(config, "vision_config"):
+        return Without((config.model_type,), NO_WRAPPER)
     inner = config.get_text_config() if hasattr(config, "get_text_config") else config
-    if inner is config and not hasattr(config, "vision_config"):
-        return None
-    return wrappers.find(config.model_type) or Without((config.model_type,), NO_WRAPPER)
+    return None if inner is config and isinstance(found, Wrapper) and not hasattr(config, found.config) else found
 
 
 def _rows(module: nn.Module) -> list[Family]:

@@ -17,6 +17,7 @@ from torch import nn
 from nnatlas.bind.tree import Host
 from nnatlas.model.support import spans
 from nnatlas.show import terminal_width
+from nnatlas.values import VISION_HOSTS
 
 if TYPE_CHECKING:
     from nnatlas.model.node import Node
@@ -83,9 +84,10 @@ def _host_lines(host: Host, label: Text, indent: str) -> Iterator[Text]:
             if part is None
             else _host_lines(part, _label(host, module, part.path, part.kind), inner)
         )
-    if host.kind == "model":
+    if host.is_stack:
         yield from _block_lines(host, inner)
     yield from _value_lines(host, inner)
+    yield from _tower_lines(host, inner)
     for part in host.parts.values():
         if part.module is host.module:
             yield Text.assemble(inner, "(", (part.kind, ROLE), "): the block itself")
@@ -95,14 +97,14 @@ def _host_lines(host: Host, label: Text, indent: str) -> Iterator[Text]:
 
 def _modules(host: Host) -> list[tuple[str, nn.Module]]:
     """The modules to show: a block's children and parts, for the model those that play a role."""
-    if host.kind != "model":
+    if not host.is_stack:
         found = dict(host.module.named_children())
         shown = set(found.values())
         return [
             *found.items(),
             *((part.kind, part.module) for part in host.parts.values() if _apart(part, host, shown)),
         ]
-    roles = (host.roles[role] for role in ("embed_tokens", "norm", "lm_head"))
+    roles = (host.roles[role] for role in ("embed_tokens", "patch_embed", "norm", "lm_head") if role in host.roles)
     return [(bound[1], bound[0]) for bound in roles if isinstance(bound, tuple)]
 
 
@@ -132,6 +134,14 @@ def _label(host: Host, module: nn.Module, path: str, fallback: str) -> Text:
 
 def _plays(bound: Any, module: nn.Module) -> bool:
     return isinstance(bound, tuple) and bound[0] is module
+
+
+def _tower_lines(host: Host, indent: str) -> Iterator[Text]:
+    """What reads images, in front of the text model, and what makes tokens of it."""
+    for name in VISION_HOSTS:
+        part = host.parts.get(name)
+        if part is not None:
+            yield from _host_lines(part, Text.assemble("(", (name, ROLE), "/", (part.path, QUIET), "): "), indent)
 
 
 def _block_lines(host: Host, indent: str) -> Iterator[Text]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nnatlas.bind.points import Computed, Point
+from nnatlas.bind.tower import BoundTower
 from nnatlas.bind.tree import BoundModel, Host
 from nnatlas.errors import Unavailable
 from nnatlas.layouts import Layout
 from nnatlas.places import Derived
-from nnatlas.values import RARE, VALUES, Value
+from nnatlas.values import RARE, VALUES, VISION_HOSTS, Value
 
 ALL = "all blocks"
 
@@ -47,12 +48,16 @@ class Support(Mapping[str, "str | None"]):
 
     >>> model.support()["block.layer_mid"]
     'a parallel block: attention and MLP read the same stream, so there is none between them'
+
+    Where the model takes images, `tower` is the same of what reads them: `support()["vision.layers[i].layer_output"]`.
     """
 
-    def __init__(self, rows: Mapping[str, Served], title: str) -> None:
-        self.rows, self.title = dict(rows), title
+    def __init__(self, rows: Mapping[str, Served], title: str, tower: Support | None = None) -> None:
+        self.rows, self.title, self.tower = dict(rows), title, tower
 
     def __getitem__(self, name: str) -> str | None:
+        if self.tower is not None and name.startswith(tuple(VISION_HOSTS)):
+            return self.tower[name]
         return self.rows[self.key(name)].reason
 
     def __iter__(self) -> Iterator[str]:
@@ -98,7 +103,27 @@ def support_of(model: BoundModel) -> Support:
     rare = {key: value for key, value in RARE.items() if key in model.family.cells}
     found = {key: _served(model, value) for key, value in (VALUES | rare).items()}
     rows = {key: row for key, row in found.items() if row is not None}
-    return Support(rows, f"{type(model.module).__name__} ({model.family.name}), {len(model.blocks)} blocks")
+    title = f"{type(model.module).__name__} ({model.family.name}), {len(model.blocks)} blocks"
+    return Support(rows, title, _of_tower(model.vision) if isinstance(model.vision, BoundTower) else None)
+
+
+def _of_tower(tower: BoundTower) -> Support:
+    """The same of a tower and its projector, under the names that are typed: `vision.layers[i].mlp.mlp_output`."""
+    rows = [_row(_named(value, value.host), [tower.root], []) for value in tower.root.values.values()]
+    if tower.projector is not None:
+        rows += [_row(_named(value, value.host), [tower.projector], []) for value in tower.projector.values.values()]
+    for part in ("block", "self_attn", "mlp"):
+        hosts = [block if part == "block" else block.parts.get(part) for block in tower.blocks]
+        served = [host for host in hosts if host is not None]
+        where = "vision.layers[i]" if part == "block" else f"vision.layers[i].{part}"
+        rows += [_row(_named(value, where), served, []) for value in (served[0].values.values() if served else ())]
+    title = f"what reads images: {type(tower.root.module).__name__} ({tower.family.name}), {len(tower.blocks)} blocks"
+    return Support({row.value.key: row for row in rows}, title)
+
+
+def _named(value: Value, host: str) -> Value:
+    """A value under its place in the tower."""
+    return value.remade(host=host)
 
 
 def _served(model: BoundModel, value: Value) -> Served | None:

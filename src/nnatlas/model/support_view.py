@@ -12,7 +12,7 @@ from rich.text import Text
 
 from nnatlas.model.support import Served, Support
 from nnatlas.show import text_of
-from nnatlas.values import HOSTS, host_path
+from nnatlas.values import host_path
 
 WIDE = 130
 """From this width on a table has room for the layouts' names besides their axes."""
@@ -20,7 +20,7 @@ WIDE = 130
 
 def tables(support: Support, width: int) -> Group:
     """The whole answer for a terminal of a width."""
-    hosts = [host for host in HOSTS if any(row.value.host == host and not row.nowhere for row in support.rows.values())]
+    hosts = dict.fromkeys(row.value.host for row in support.rows.values() if not row.nowhere)
     served = Table(title=Text(support.title), title_justify="left", box=None, pad_edge=False, header_style="dim")
     for name in ("value", "layout", "read at"):
         served.add_column(name, overflow="fold", no_wrap=name != "read at")
@@ -28,7 +28,8 @@ def tables(support: Support, width: int) -> Group:
         served.add_row(Text(host_path(host), "bold cyan"))
         for row in _rows(support, host):
             served.add_row(Text(f"  {row.value.name}", "green"), _layout(row, width), _place(row))
-    return Group(served, *_absent(support))
+    tower = (Text(""), tables(support.tower, width)) if support.tower is not None else ()
+    return Group(served, *_absent(support), *tower)
 
 
 def _rows(support: Support, host: str) -> Iterator[Served]:
@@ -81,9 +82,10 @@ def support_html(support: Support) -> str:
     )
     gone = "".join(_html_row(key, "not available", reason) for key, reason in support.absent.items())
     head = "".join(f"<th style='text-align:left'>{name}</th>" for name in ("value", "layout", "read at"))
+    tower = support_html(support.tower) if support.tower is not None else ""
     return (
         f"<table><caption>{escape(support.title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-        f"<tbody style='opacity:.65'>{gone}</tbody></table>"
+        f"<tbody style='opacity:.65'>{gone}</tbody></table>{tower}"
     )
 
 

@@ -124,6 +124,5 @@ def in_tiles(config: Any, pictures: Sequence[Tensor]) -> Pixels:
 
 
 FORMS: dict[str, Form] = {
-    form.__name__: form
-    for form in (images, sized, tiled, by_row, packed, squares, cells, shaped, positioned, in_tiles)
+    form.__name__: form for form in (images, sized, tiled, by_row, packed, squares, cells, shaped, positioned, in_tiles)
 }

@@ -92,7 +92,9 @@ def held(trial: Sighted) -> Iterator[Finding]:
         found = trial.model.collect(trial.batch, [*labels, "logits"])
     for seen in (one for one in trial.served if one.label in labels):
         said = "after the forward it is as it was read"
-        yield trial.close("held", seen.key, seen.host.name, said, found[seen.label], trial.values[seen.label], trial.allowed)
+        yield trial.close(
+            "held", seen.key, seen.host.name, said, found[seen.label], trial.values[seen.label], trial.allowed
+        )
 
 
 def causal(trial: Sighted) -> Iterator[Finding]:
@@ -134,7 +136,11 @@ def behind(trial: Sighted, seen: Seen) -> bool:
         return not (last in reads and isinstance(trial.tower.root.roles["norm"], Absent))
     last_read = max(int(name.partition("[")[2].partition("]")[0]) for name in reads)
     block = seen.host.block or seen.host
-    return block.kind == "block" and block.owner.in_front and (block.index or 0) > last_read - _only_entered(reads, last_read)
+    return (
+        block.kind == "block"
+        and block.owner.in_front
+        and (block.index or 0) > last_read - _only_entered(reads, last_read)
+    )
 
 
 def _only_entered(reads: tuple[str, ...], last: int) -> bool:

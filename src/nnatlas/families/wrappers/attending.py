@@ -26,7 +26,7 @@ WRAPPERS = (
         cells={
             "image_features": _ATTENDS,
             "image_token_mask": absent("no token stands for an image: image_attention_mask says which tokens look at which"),
-            "attended_features": ("root.model.perceiver_resampler > out", "norm > out"),
+            "attended_features": ("root.model.perceiver_resampler > out", "last > out as images class_and_patches hidden_size"),
         },
     ),
 )

@@ -1,0 +1,33 @@
+"""The image's tokens of one prompt with one picture, and the rows and columns that they make on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from nnatlas.errors import InputError, LayoutError
+
+
+def only_picture(pictures: Any) -> Any:
+    """The one picture, handed in alone or in a list."""
+    given = list(pictures) if isinstance(pictures, Sequence) and not isinstance(pictures, str) else [pictures]
+    if len(given) != 1:
+        raise InputError(f"one prompt with one picture, please: got {len(given)}")
+    return given[0]
+
+
+def on_grid(amounts: Tensor, grid: tuple[int, int] | None) -> Tensor:
+    """One number for each image token, as `[rows, columns]`: a square unless `grid` says otherwise.
+
+    Errors: `LayoutError` where the tokens are not that many, such as a picture that was cut into tiles.
+    """
+    count = len(amounts)
+    side = math.isqrt(count)
+    rows, columns = grid or (side, side)
+    if rows * columns != count:
+        asked = f"{rows} by {columns}" if grid else "a square"
+        raise LayoutError(f"the picture became {count} tokens, which do not make {asked}: say grid=(rows, columns)")
+    return amounts.reshape(rows, columns)

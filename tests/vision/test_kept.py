@@ -1,0 +1,64 @@
+"""The measurements of all wrappers that come with the package, and the rows they belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+from typer.testing import CliRunner
+
+from nnatlas import families
+from nnatlas.check.vision import sweeping
+from nnatlas.cli import build
+from nnatlas.errors import InputError
+from nnatlas.families import wrappers
+
+IMAGE_TYPES = sorted(set(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES) & set(families.rows()))
+
+
+def test_every_image_text_type_has_a_row_or_a_reason() -> None:
+    assert sorted(wrappers.rows()) == IMAGE_TYPES
+    assert len(IMAGE_TYPES) == 92
+    assert all(len(reason) > 20 for reason in sweeping.reasons().values())
+
+
+def test_at_least_forty_wrappers_pass_every_law() -> None:
+    kept = sweeping.read()
+    assert sorted(kept.types) == sweeping.types()
+    assert kept.without == sweeping.reasons()
+    assert kept.failures == {}
+    assert len(kept.passing) >= 60
+    assert {"aya_vision", "cohere2_vision"} <= set(kept.passing)
+    for one in kept.types.values():
+        assert "vision.patch_embeddings" in one["served"]
+        assert one["laws"]["pure"] == one["laws"]["held"] == "holds"
+
+
+def test_nearly_all_hold_the_scatter_exactly() -> None:
+    laws = {name: one["laws"]["scatter"] for name, one in sweeping.read().types.items()}
+    assert {name for name, said in laws.items() if said != "holds"} == {"blip-2", "idefics", "mllama"}
+
+
+def test_the_command_checks_types_and_keeps_what_it_found(tmp_path: Path) -> None:
+    from nnatlas.cli import check_vision
+
+    kept = tmp_path / "vision.json"
+    found = sweeping.VisionSweep({"aya_vision": sweeping.check_type("aya_vision")}, sweeping.reasons())
+    sweeping.write(kept, found)
+    assert json.loads(kept.read_text())["types"]["aya_vision"] == sweeping.read().types["aya_vision"]
+    sweeping.write(kept, sweeping.VisionSweep({"other": {"passed": False, "failures": ["no"]}}, {}))
+    assert sorted(sweeping.read(kept).types) == ["aya_vision", "other"]
+    assert sweeping.read(kept).failures == {"other": ["no"]}
+    for name, said in (("chameleon", "VQ-VAE"), ("aya_vison", "near: aya_vision")):
+        with pytest.raises(InputError, match=said):
+            check_vision.check_all([name], 1, 60, None)
+
+
+def test_one_model_is_checked_by_the_command() -> None:
+    done = CliRunner().invoke(build(), ["check", "tiny:cohere2_vision", "--vision"])
+    assert done.exit_code == 0, done.output
+    assert "every law holds" in done.output and "scatter" in done.output
+    refused = CliRunner().invoke(build(), ["check", "tiny:cohere2_vision", "--vision", "--law", "shape"])
+    assert refused.exit_code != 0
