@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nnatlas import places
-from nnatlas.encyclopedia.chips import NORM, NOTE, OP, SCALE, Chip, Chips
+from nnatlas.encyclopedia.chips import NORM, NOTE, OP, SCALE, Chip, Chips, short_name
 from nnatlas.encyclopedia.cores import Core, core
 from nnatlas.encyclopedia.outline import Outline, Variant
 from nnatlas.families._row import Family
@@ -85,7 +85,7 @@ def anatomy(outline: Outline, variant: Variant, family: Family, facts: frozenset
 
 def caption(variant: Variant) -> str:
     """What tells this sort of block from the others, in a few words."""
-    said = [_plain(entry) for name, entry in variant.says.items() if entry not in ("True", "False", "0", "1")]
+    said = [_plain(entry) for name, entry in variant.says.items() if not _is_flag(entry)]
     flags = [
         f"{'' if entry == 'True' else 'not '}{_plain(name)}"
         for name, entry in variant.says.items()
@@ -94,6 +94,11 @@ def caption(variant: Variant) -> str:
     words = list(dict.fromkeys([*said, *variant.kinds, *([] if said or variant.kinds else flags)]))
     turning = {True: "rotary", False: "no rotary"}.get(variant.facts.get("rotates"))  # type: ignore[arg-type]
     return ", ".join([*words, *([turning] if turning and words else [])])
+
+
+def _is_flag(entry: str) -> bool:
+    """Whether an entry of a per-block list says nothing by itself: a yes, a no, a number."""
+    return entry in ("True", "False", "None") or entry.replace(".", "").lstrip("-").isdigit()
 
 
 def _plain(word: str) -> str:
@@ -145,7 +150,8 @@ def _of_its_part(term: Term, variant: Variant) -> Term:
 
 def _whole(variant: Variant) -> tuple[Factor, ...]:
     """Factors on the sum as a whole, as they act on it: the identity states them on its other side."""
-    return places.identity(variant.identity)[-1].factors if variant.identity else ()
+    stated = places.identity(variant.identity)[-1].factors if variant.identity else ()
+    return tuple(factor.remade(divides=not factor.divides) for factor in stated)
 
 
 def _part(term: Term) -> str:
@@ -229,7 +235,7 @@ def _step(chips: Chips, stage: str, maybe: bool, outline: Outline) -> Iterator[C
     elif stage == "lm_head":
         yield chips.value("lm_head_output", chips.native("lm_head"))
     else:
-        yield Chip(stage.replace("_", " "), OP, stage, "a step between the last block and the head")
+        yield Chip(short_name(stage).replace("_", " "), OP, stage, "a step between the last block and the head")
 
 
 _STEPS = {

@@ -49,6 +49,16 @@ class Chip:
     key: str = ""
 
 
+def short_name(path: str) -> str:
+    """The last part of a module's path; of a module in a list, with the list's name.
+
+    >>> short_name("model.layers.0.norms.1"), short_name("self_attn.o_proj")
+    ('norms.1', 'o_proj')
+    """
+    head, _, last = path.rpartition(".")
+    return f"{head.rpartition('.')[2]}.{last}" if last.isdigit() and head else last
+
+
 class Chips:
     """Makes the chips of one sort of block."""
 
@@ -92,7 +102,7 @@ class Chips:
     def native(self, role: str) -> str:
         """The native name of what plays a role, without what it hangs on."""
         bound = self.outline.root if ROLES.get(role) == "model" else self.variant.bound
-        return bound.roles.get(role, role).rpartition(".")[2] or role
+        return short_name(bound.roles.get(role, "")) or role
 
     def factor(self, factor: Factor) -> Chip:
         """A number that something is multiplied or divided by."""
@@ -105,7 +115,7 @@ class Chips:
     def at(self, text: str) -> Chip:
         """A summand that is a place rather than a value."""
         words = place_words(text, self.variant.bound, self.outline.root) if ">" in text else text
-        shown = text.partition(" >")[0].rpartition(".")[2]
+        shown = short_name(text.partition(" >")[0])
         return Chip(
             shown,
             MODULE,
