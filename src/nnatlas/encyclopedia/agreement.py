@@ -29,7 +29,8 @@ def require_agreement(outlines: Mapping[str, Outline | None]) -> None:
     if found:
         more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         shown = "\n  ".join(found[:SHOWN])
-        raise LawBroken(f"{len(found)} statements are not what was measured:\n  {shown}{more}\n  {RENEW}")
+        count = "1 statement is" if len(found) == 1 else f"{len(found)} statements are"
+        raise LawBroken(f"{count} not what was measured:\n  {shown}{more}\n  {RENEW}")
 
 
 def disagreements(model_type: str, outline: Outline | None) -> Iterator[str]:
