@@ -96,6 +96,7 @@ def factor_words(factor: Factor) -> str:
 
 
 def _sum(variant: Variant) -> Iterator[tuple[str, str]]:
+    """What leaves the block; a factor on the whole stream stays on its side, as the row states it."""
     if not variant.identity:
         return
     *terms, made = places.identity(variant.identity)
@@ -108,10 +109,12 @@ def _sum(variant: Variant) -> Iterator[tuple[str, str]]:
 
 
 def _added(terms: list[Term], variant: Variant) -> str:
+    """Summands as a sum."""
     return " + ".join(_term(term, variant) for term in terms)
 
 
 def _term(term: Term, variant: Variant) -> str:
+    """One summand: a value times its factors, or the output of a module that has no value."""
     if term.place is not None and isinstance(term.place.source, Side):
         return f"the output of {native(term.place.source.path, variant.bound)}"
     return term.value + "".join(map(factor_words, term.factors))

@@ -38,6 +38,7 @@ _ENDS = {"norm": "the final norm", "lm_head": "the head"}
 
 
 def _step(step: str, roles: Mapping[str, str]) -> str:
+    """One step of a row's readout: a module by its role or path, or what is done with a number of the config."""
     plain = step.removeprefix("maybe ")
     sign, _, rest = plain.partition(" ")
     if sign in _SIGNS:
@@ -77,6 +78,7 @@ def absent(facts: Facts) -> Iterator[Part]:
 
 
 def _lacking(facts: Facts, keys: list[str], why: str, blocks: tuple[int, ...]) -> Text:
+    """One reason, with what lacks for it: whole parts of a block first."""
     parts = [f"all of `{key}`" for key in keys if key in HOSTS]
     said = listed([*parts, *(link(key) for key in keys if key not in HOSTS)])
     return facts.by_row(f"{capital(said)}{facts.within(blocks)}: {why}.")

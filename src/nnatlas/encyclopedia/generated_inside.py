@@ -53,6 +53,7 @@ def _sort(variant: Variant) -> str:
 
 
 def _equations(facts: Facts) -> Iterator[Part]:
+    """The equations of each sort of block, those of one kind once; and why there is no sum where there is none."""
     excepted = {said.split(": ")[1] for said in facts.found.exceptions if said.startswith("chain: ")}
     made: dict[tuple[str, ...], list[int]] = {}
     for variant in facts.outline.variants:
@@ -75,15 +76,10 @@ _NORMS: Final = {
 
 
 def _norms(facts: Facts) -> str:
+    """Where the norms stand, and whether they keep the mean."""
     placed = next(said for key, said in _NORMS.items() if facts.has(key))
-    kind = (
-        "they keep the mean, as RMS norms do"
-        if facts.has("rmsnorm")
-        else "they subtract the mean"
-        if facts.has("layernorm")
-        else ""
-    )
-    return f"{placed}{'; ' + kind if kind else ''}."
+    kinds = {"rmsnorm": "they keep the mean, as RMS norms do", "layernorm": "they subtract the mean"}
+    return "; ".join((placed, *(said for key, said in kinds.items() if facts.has(key)))) + "."
 
 
 # -- contributions -------------------------------------------------------------------------------------------------------
@@ -157,7 +153,7 @@ def positions(facts: Facts) -> Iterator[Part]:
 
 _ORDER: Final = {
     "positions": "Position vectors are added to the token embeddings before the first block.",
-    "score-bias": "The scores carry a bias that grows with distance.",
+    "score-bias": "The scores carry a bias by distance.",
     "attention-free": "There is no attention: order is in the recurrence.",
 }
 
@@ -180,6 +176,7 @@ def _turning(facts: Facts) -> Iterator[Part]:
 
 
 def _seen(variant: Variant) -> str:
+    """What of the tokens before a sort of block sees, where that is not all of them."""
     sees = variant.facts.get("sees", "")
     size = variant.facts.get(sees) or variant.facts.get("window") or ""
     return " ".join(_SEES[sees].format(size).split()) if sees in _SEES else ""
@@ -193,29 +190,31 @@ def heads(facts: Facts) -> Iterator[Part]:
         yield facts.built(
             f"{facts.shape} there are {count} query heads over {shared} key/value heads, {_width(sizes)} wide."
         )
-        yield facts.measured(_reach(count, shared))
+        yield facts.built(_reach(count, shared))
     for trait, said in _HEADS.items():
         if facts.has(trait):
             yield facts.measured(said)
-    if "self_attn" in facts.found.roles:
+    if facts.found.serves("self_attn.attention_scores", "self_attn.attention_probabilities"):
         yield facts.measured(_loads(facts.found))
 
 
 _HEADS: Final = {
     "latent": f"Keys and values are expanded from {link('self_attn.attention_latent')}: an edit to it reaches all heads.",
-    "fused": "Queries, keys and values come out of one projection, of which the three values are parts.",
+    "fused": "Queries, keys and values have no projection module each.",
     "gated-heads": f"A gate, {link('self_attn.attention_gate')}, stands between the heads and the output projection.",
-    "sinks": "A learned sink takes a share of every head's attention, so that rows of the pattern sum to less than one.",
-    "capped-scores": "Scores pass a soft cap before the mask is added.",
+    "sinks": "A learned sink takes a share of every head's attention.",
+    "capped-scores": "Scores pass a soft cap.",
 }
 
 
 def _width(sizes: Mapping[str, int]) -> str:
+    """Of a head, and of its values where those are of another."""
     queries, values = sizes.get("qk_head_dim"), sizes.get("head_dim")
     return f"{queries}" if queries == values else f"{queries} (values {values})"
 
 
 def _reach(heads: int, shared: int) -> str:
+    """Which query heads an edit to a key/value head reaches; they stand next to one another."""
     if heads == shared:
         return "Every head has keys and values of its own: an edit to one reaches one."
     if shared == 1:
@@ -224,6 +223,7 @@ def _reach(heads: int, shared: int) -> str:
 
 
 def _loads(found: Measurement) -> str:
+    """Under which attention implementations the interior was measured."""
     if len(found.attention) > 1:
         return "Queries, scores and pattern are served under sdpa and eager alike."
     return f"The type runs with {found.attention[0]} attention only, and its interior was measured there."
@@ -241,12 +241,11 @@ def experts(facts: Facts) -> Iterator[Part]:
     if count and chosen:
         yield facts.built(f"{facts.shape} a router sends each token to {chosen} of {count} experts.")
     if facts.found.serves("mlp.router_logits", "mlp.expert_indices"):
-        yield facts.measured("An edit to [router_logits](value:mlp.router_logits) changes which experts are chosen.")
+        yield facts.measured(f"An edit to {link('mlp.router_logits')} reaches the routing.")
     if facts.found.serves("mlp.expert_neurons"):
         yield facts.measured("Each expert's neurons, for the tokens that it got, are `expert_neurons(e)`.")
     if facts.has("shared-experts"):
-        parts = listed(map(link, ("mlp.routed_output", "mlp.shared_expert_output")))
-        yield facts.measured(f"Shared experts see every token; {parts} are the two parts of the output.")
+        yield facts.measured(f"Shared experts see every token; {link('mlp.shared_expert_output')} is what they add.")
     if facts.has("some-dense"):
         yield facts.measured("Some blocks have a dense MLP instead.")
 
