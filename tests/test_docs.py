@@ -48,10 +48,12 @@ SPEAKS_OF_VALUES = [page for page in PAGES if page.name not in ("families.md", "
 @pytest.mark.parametrize("page", SPEAKS_OF_VALUES, ids=lambda page: page.name)
 def test_values_named_in_code_exist(page: Path) -> None:
     """`attention_…`, `mlp_…`, `layer_…` words in a page are values of the vocabulary, or roles."""
+    from nnatlas import readouts, vision
     from nnatlas.families._row import ROLES
     from nnatlas.values import RARE, VALUES
 
     known = {value.name for value in (VALUES | RARE).values()} | set(ROLES) | {"attention_mask", "attention_layernorm"}
+    known |= {*readouts.__all__, *vision.__all__}
     words = set(re.findall(r"\b(?:attention|mlp|layer)_[a-z_]+\b", page.read_text(encoding="utf-8")))
     assert {
         word for word in words if word not in known and not word.startswith(("layer_types", "attention_type"))

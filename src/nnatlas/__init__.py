@@ -8,8 +8,8 @@
         probs = model.next_token_probs             # batch vocab_size
 
 Experiments live in `nnatlas.readouts`, `nnatlas.edits`, `nnatlas.patching`, `nnatlas.dictionaries` and `nnatlas.vision`.
-Importing this does not import torch: the names below are looked up when first used.  `check` and `pull` are each a function and the package it
-lives in; `_callable.py` says how both hold.
+Importing this does not import torch: the names below are looked up when first used.  `check` and `pull` are each a
+function and the package it lives in; `_callable.py` says how both hold.
 """
 
 from __future__ import annotations

@@ -157,10 +157,8 @@ def test_a_run_on_text_says_why_there_is_nothing_to_see() -> None:
 
 def test_a_generation_has_images_at_its_first_step_alone() -> None:
     model = wrapper("aya_vision")
-    seen = []
     with torch.no_grad(), model.generate(PROMPT, images=[pictured()], max_new_tokens=3, eos_token_id=None) as run:
-        for _ in run.steps():
-            seen.append(hasattr(model.vision, "image_features"))
+        seen = [hasattr(model.vision, "image_features") for _ in run.steps()]
     assert seen == [True, False, False]
     assert run.output.shape[1] == len(model._prepare(PROMPT, {"images": [pictured()]})["input_ids"][0]) + 3
 

@@ -10,12 +10,12 @@ import numpy
 import pytest
 import torch
 from PIL import Image
+from tests.vision.wrappers import pictured, wrapper
 from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.model import load
 from nnatlas.model.load import wrap
-from tests.vision.wrappers import pictured, wrapper
 
 PROMPT = "What is it?"
 

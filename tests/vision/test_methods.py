@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.vision.wrappers import pictured, wrapper
 
 import nnatlas
 from nnatlas.errors import InputError, LayoutError
 from nnatlas.vision import Overlay, attention_to_image, image_token_effects
-from tests.vision.wrappers import pictured, wrapper
 
 PROMPT = "<image> What is it?"
 

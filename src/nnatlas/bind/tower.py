@@ -174,7 +174,7 @@ class BoundTower(BoundModel):
 def _apart(group: tuple[tuple[str, ...], ...]) -> list[tuple[tuple[str, ...], ...]]:
     """One native axis, none where the tower has none, or several where one axis of a text model is several here."""
     part = group[0]
-    if len(group) == 1 and part in (("rows", "columns"),):
+    if len(group) == 1 and part == ("rows", "columns"):
         return [((axis,),) for axis in part]
     return [group] if any(group) else []
 

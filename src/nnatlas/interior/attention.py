@@ -27,6 +27,7 @@ from nnatlas.interior.masks import additive
 from nnatlas.interior.watching import Watch
 
 Function = Callable[..., Any]
+_EAGER = "eager_attention_forward"
 _LOCK = threading.Lock()
 """Runs in several threads may come to the same interface object at once."""
 
@@ -132,10 +133,15 @@ def _as_configured(configured: Function, module: nn.Module, *args: Any, **kwargs
 
 
 def eager_of(module: nn.Module) -> Function:
-    """The step-by-step attention function of the modeling file that defines the module's forward."""
+    """The step-by-step attention function that the module's forward names, of its own modeling file.
+
+    A file may have one for the text model and one for its tower.
+    """
     for owner in type(module).__mro__:
         if "forward" in vars(owner):
-            found = inspect.unwrap(vars(owner)["forward"]).__globals__.get("eager_attention_forward")
+            forward = inspect.unwrap(vars(owner)["forward"])
+            named = (name for name in forward.__code__.co_names if name.endswith(_EAGER))
+            found = forward.__globals__.get(next(named, _EAGER))
             if found is not None:
                 return found
     raise Unavailable(

@@ -85,7 +85,8 @@ class TinyProcessor:
             with torch.no_grad():
                 owner = self.model if hasattr(self.model, "get_image_features") else self.model.model
                 features = owner.get_image_features(**self.pixels([picture]), return_dict=True)
-            self._counts[size] = _rows(getattr(features, "pooler_output", features))
+            pooled = getattr(features, "pooler_output", None)
+            self._counts[size] = _rows(features.last_hidden_state if pooled is None else pooled)
         return self._counts[size]
 
     def _spelled(self, text: str, pictures: Sequence[Tensor]) -> str:

@@ -97,11 +97,12 @@ class Sighted:
     @cached_property
     def served(self) -> list[Seen]:
         """Every value that is said to be served at the tower, its projector and its blocks."""
-        found = []
-        for host in self.hosts():
-            for name in host.values:
-                if host.absence(name) is None:
-                    found.append(Seen(host, name, host.point(name)))
+        found = [
+            Seen(host, name, host.point(name))
+            for host in self.hosts()
+            for name in host.values
+            if host.absence(name) is None
+        ]
         added = (block for block in self.model._owner.blocks if "added_features" in block.values)
         return [*found, *(Seen(block, "added_features", block.point("added_features")) for block in added)]
 

@@ -20,13 +20,14 @@ Progress = Callable[[str, dict[str, Any]], None]
 
 
 def types() -> list[str]:
-    """The wrapper types that have a row."""
-    return sorted(name for name, row in wrappers.rows().items() if isinstance(row, Wrapper))
+    """The wrapper types that have a row and run."""
+    return sorted(name for name, row in wrappers.rows().items() if isinstance(row, Wrapper) and not row.unrun)
 
 
 def reasons() -> dict[str, str]:
-    """The wrapper types without a tower that could be served, each with its reason."""
-    return {name: row.reason for name, row in sorted(wrappers.rows().items()) if not isinstance(row, Wrapper)}
+    """The wrapper types without a tower that could be served or run, each with its reason."""
+    found = {name: row.unrun if isinstance(row, Wrapper) else row.reason for name, row in wrappers.rows().items()}
+    return {name: reason for name, reason in sorted(found.items()) if reason}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,14 @@ _FACTORS = {
 TOWERS = (
     VIT.but(name="internvit", covers="internvl_vision qianfan_ocr_vision", axes=WITH_CLASS, norm="layernorm", **_FACTORS),
     VIT.but(
+        name="step",
+        covers="step3p5_vision",
+        pre_norm="pre_layernorm",
+        unrotated_queries="q_proj > out : batch seq (num_heads qk_head_dim)",
+        unrotated_keys="k_proj > out : batch seq (num_kv_heads qk_head_dim)",
+        **_FACTORS,
+    ),
+    VIT.but(
         name="radio",
         covers="radio",
         axes=WITH_CLASS,

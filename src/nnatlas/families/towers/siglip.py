@@ -5,6 +5,16 @@ from nnatlas.families.towers._shapes import CUT_ALREADY, PACKED, VIT
 TOWERS = (
     VIT.but(name="siglip", covers="siglip_vision_model"),
     VIT.but(name="idefics", covers="idefics2_vision idefics3_vision smolvlm_vision granite_docling_vision"),
+    VIT.but(
+        name="ovis2",
+        covers="ovis2_vision",
+        layers="transformer.encoder.layers",
+        patch_embed="transformer.embeddings.patch_embedding",
+        norm="transformer.rms_norm",
+        attention_norm="rms_norm1",
+        mlp_norm="rms_norm2",
+        notes={"tower_output": "before patches are put together and told apart as visual words"},
+    ),
     VIT.but(name="janus", covers="janus_vision_model"),
     VIT.but(
         name="siglip2",

@@ -6,6 +6,7 @@ _TOWER = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
     "num_key_value_heads": 4, "patch_size": 14, "pooling_kernel_size": 2, "position_embedding_size": 64,
 }  # fmt: skip
+_EMBEDDER = {"patch_size": 7, "pooling_kernel_size": 2, "mm_embed_dim": 64, "mm_posemb_size": 64, "output_proj_dims": 64}
 
 WRAPPERS = (
     USUAL.but(
@@ -19,11 +20,6 @@ WRAPPERS = (
         vision="model.embed_vision",
         projector="model.embed_vision.multimodal_embedder",
         pictures="positioned",
-        tiny={
-            "vision_config": {
-                "model_type": "gemma4_unified_vision", "patch_size": 7, "pooling_kernel_size": 2, "mm_embed_dim": 64,
-                "mm_posemb_size": 64, "output_proj_dims": 64,
-            },  # fmt: skip
-        },
+        tiny={"vision_config": {"model_type": "gemma4_unified_vision", **_EMBEDDER}},
     ),
 )

@@ -11,6 +11,7 @@ WRAPPERS = (
     _INNER.but("llava_next llava_next_video", pictures="tiled", tiny={"image_grid_pinpoints": [[56, 56], [56, 112]]}),
     _INNER.but("llava_onevision", pictures="tiled", tiny={"image_grid_pinpoints": [[56, 56], [56, 112]]}),
     USUAL.but("cohere2_vision gemma3 shieldgemma2 paligemma"),
+    _INNER.but("video_llava", vision="model.image_tower"),
     USUAL.but("perception_lm", pictures="tiled"),
     USUAL.but("deepseek_vl janus", projector="model.aligner"),
     USUAL.but("internvl qianfan_ocr", notes={"tower_output": _INTERN}),

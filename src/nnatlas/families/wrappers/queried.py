@@ -18,5 +18,19 @@ WRAPPERS = (
         tiny={"projector_patch_to_query_dict": {16: 4}},
         notes={"projector_input": "the patches; learned queries read them"},
     ),
-    USUAL.but("got_ocr2 pp_chart2table"),
+    USUAL.but("got_ocr2 pp_chart2table step3p7"),
+    USUAL.but(
+        "ovis2",
+        projector="model.visual_embeddings_table",
+        notes={"projector_input": "each patch as a choice among visual words; the projector holds a vector for each word"},
+    ),
+    USUAL.but(
+        "llama4",
+        vision="vision_model",
+        projector="multi_modal_projector",
+        cells=scattered("root"),
+        tiny={"vision_config.intermediate_size": 256},
+        unrun="its image class in transformers 5.24 raises at its end: it asks the text model's output for image_outputs",
+        notes={"projector_input": "the tower's patches, shuffled together by its adapter"},
+    ),
 )

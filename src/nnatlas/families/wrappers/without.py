@@ -14,7 +14,6 @@ WRAPPERS = (
     _without(_CODES, "apertus1p5 chameleon emu3"),
     _without("it reads proteins, not images", "evolla"),
     _without("transformers brings it without a tower: text alone", "mistral4"),
-    _without("its class in transformers 5.24 raises on its own output, so nothing could be checked", "llama4"),
     _without("pictures are put in front of the text as tokens without ids: no row yet", "git"),
     _without("patches are projected straight into the stream, without a tower: no row yet", "fuyu"),
     _without("its own tower comes from timm, which builds it outside transformers", "fast_vlm gemma3n"),
@@ -27,5 +26,6 @@ WRAPPERS = (
     _without("pictures come as flattened patches with their row and column written in: no row yet", "kosmos-2.5"),
     _without("features of several blocks are added to the stream in front of others, by no call of their own: no row yet",
              "granite4_vision granite_docling"),
-    _without("no row yet", "instructblip instructblipvideo molmo2 nemotron_h_omni ovis2 step3p7 video_llava"),
+    _without("its forward asks for more than pictures and text (queries in words, pooling maps, grids): no row yet",
+             "instructblip instructblipvideo molmo2 nemotron_h_omni"),
 )  # fmt: skip
