@@ -42,6 +42,7 @@ def post_norm_and_qk_norm_are_not_read(model: Any) -> None:
 
 
 def the_mlp_has_no_gate(model: Any) -> None:
+    sizes_of_8b(model)
     mlp = model.layers[1].mlp
     with model.trace(IDS):
         normed, up, before = mlp.input.clone(), mlp.up_proj.output.clone(), mlp.act_fn.input.clone()
