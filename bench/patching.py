@@ -20,8 +20,11 @@ from bench.harness import Row, ratio, shown, side_by_side
 from nnatlas.patching import activation_patching
 
 LENGTH = 16
-FASTER = {"one full forward per patch": 10, "TransformerLens": 12}
-"""How many times faster than each other way, at least."""
+ASKED = {"one full forward per patch": (10, 1e-4), "TransformerLens": (12, 1e-3)}
+"""How many times faster than each other way, at least, and how far the numbers may be apart.
+
+TransformerLens computes attention step by step, whose rounding is another than that of the model's own attention.
+"""
 
 
 def bench_patching() -> Iterator[Row]:
@@ -42,11 +45,12 @@ def _row(name: str, quick: Callable[[], Tensor], way: Callable[[], Tensor]) -> R
     mine, theirs = side_by_side(quick, lambda: grids.append(way()), rounds=1, warm=0)
     exact = quick()
     apart = float((grids[0] - exact).abs().max())
-    if apart > 1e-4:
+    faster, allowed = ASKED[name]
+    if apart > allowed:
         raise AssertionError(f"{name} gives other numbers, by {apart:.1e}")
     work = f"an exact {' x '.join(map(str, exact.shape))} patching grid, SmolLM2"
     note = f"times faster than {name}; numbers within {apart:.0e}"
-    return Row(work, shown(mine), shown(theirs), 1 / ratio(mine, theirs), FASTER[name], note, at_least=True)
+    return Row(work, shown(mine), shown(theirs), 1 / ratio(mine, theirs), faster, note, at_least=True)
 
 
 @cache
