@@ -49,6 +49,12 @@ def with_an_image(model: Any) -> tuple[torch.Tensor, torch.Tensor, dict[str, tor
     return ids, ids[0] == model.config.image_token_id, {"pixel_values": images._noise()[None]}
 
 
+def tower_and_projector(model: Any) -> None:
+    assert model.config.vision_config.model_type == "siglip_vision_model"
+    assert model.vision._module is model._module.model.vision_tower
+    assert model.projector._module is model._module.model.multi_modal_projector
+
+
 def tokens_of_an_image(model: Any) -> None:
     assert default(model).mm_tokens_per_image == 256
     _, stands, image = with_an_image(model)
