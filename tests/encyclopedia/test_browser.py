@@ -181,6 +181,7 @@ def test_families_stand_side_by_side(visit, size):
     assert row["readout"] == ["norm | lm_head | * logit_scale", "norm | lm_head"]
     assert row["num layers"] == ["32", "32"]
     assert "compare=cohere2,llama" in page.url
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     page.get_by_label("only what differs").check()
     assert "num layers" not in table.inner_text() and "readout" in table.inner_text()
     assert visit("index.html#compare=gpt2", size).locator("[data-table] thead").inner_text().strip() == "gpt2"

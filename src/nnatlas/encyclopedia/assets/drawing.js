@@ -16,11 +16,20 @@
     return [made];
   };
 
+  const text = (row, name) => row.querySelector(name).textContent.replace(/\s+/g, " ").trim();
+
+  // A value's facts stand in its row of the tables; other parts carry theirs.
+  const facts = (part) => {
+    const { line: said, place } = part.dataset;
+    if (said) return [...line(said[0].toUpperCase() + said.slice(1) + "."), ...line(place && `Read at ${place}.`, "quiet")];
+    const row = document.getElementById(part.getAttribute("href").slice(1));
+    return [...line(text(row, ".layout"), "axes"), ...line(text(row, ".meaning")), ...line(`Read at ${text(row, ".where")}.`, "quiet")];
+  };
+
   const open = (part) => {
     block.querySelectorAll(".part.shown").forEach((other) => other.classList.remove("shown"));
     part.classList.add("shown");
-    const { title, line: said, layout, place } = part.dataset;
-    const parts = [...line(title, "card-title"), ...line(layout, "axes"), ...line(said && said[0].toUpperCase() + said.slice(1) + "."), ...line(place && `Read at ${place}.`, "quiet")];
+    const parts = [...line(part.dataset.title, "card-title"), ...facts(part)];
     if (part.getAttribute("href").startsWith("#value-")) {
       const more = document.createElement("a");
       more.href = part.getAttribute("href");
