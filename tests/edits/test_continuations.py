@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 from tests.edits.every_edit import model_of
@@ -57,3 +59,30 @@ def test_hostile_text_stays_text():
 def test_one_prompt_at_a_time():
     with pytest.raises(InputError, match="2 prompts"):
         continuations(model_of("llama"), torch.cat([IDS, IDS]), {"plain": None}, **GREEDY)
+
+
+def test_the_page_opens_in_a_browser_without_a_complaint(tmp_path):
+    """No console message, no request, no script of the text's; the columns stand side by side."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    if found is None:
+        pytest.skip("no Chromium here")
+    hostile = "</section><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    rows = [Continuation(label, "does", hostile, [1], [(hostile, 0.5)]) for label in ("as it is", "scale 1")]
+    path = tmp_path / "page.html"
+    path.write_text(Continuations(hostile, rows).page("a title"), encoding="utf-8")
+    seen = []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1200, "height": 700})
+        tab.on("console", lambda message: seen.append(message.text))
+        tab.on("request", lambda request: seen.append(request.url) if request.url.startswith("http") else None)
+        tab.goto(path.as_uri())
+        boxes = [section.bounding_box() for section in tab.locator("section").all()]
+        assert tab.title() == "a title" and tab.locator("img").count() == 0
+        assert tab.locator(".text").first.inner_text() == hostile + hostile
+        browser.close()
+    assert seen == [] and len(boxes) == 2
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]

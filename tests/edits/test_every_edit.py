@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.edits.every_edit import FAMILIES, GREEDY, MIXTURES, every_edit, model_of
 from tests.tiny_models import IDS, left_alone
 
@@ -123,8 +125,20 @@ def test_files_that_are_no_edits_are_refused(tmp_path):
     with pytest.raises(DamagedFile, match="damaged"):
         edits.load(broken, model)
     path = tmp_path / "edit.safetensors"
+    save_file({}, path, {"nnatlas": json.dumps({"format": 2, "settings": {}})})
+    with pytest.raises(InputError, match="has format 2, this nnatlas reads 1"):
+        edits.load(path, model)
+    save_file(
+        {}, path, {"nnatlas": json.dumps({"format": 1, "settings": {}, "made_on": made_on(model), "edit": "Wish"})}
+    )
+    with pytest.raises(DamagedFile, match=r"'Wish', which is no edit; there are .*Steering"):
+        edits.load(path, model)
     every_edit("gpt2")["skip"].save(path)
     with pytest.raises(InputError, match=r"another model: family gpt2 \(here llama\)"):
         edits.load(path, model)
     with pytest.raises(InputError, match="cannot write"):
         every_edit("llama")["skip"].save(tmp_path / "nowhere" / "edit.safetensors")
+
+
+def made_on(model):
+    return {"family": model.family.name, "num_layers": model.num_layers, "hidden_size": model.hidden_size}

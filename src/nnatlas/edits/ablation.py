@@ -106,7 +106,7 @@ def ablate(
         InputError: an unknown `how`, or no prompts to take means or samples from.
         Unavailable, ReadOnly: a value that the model does not have, or that no edit reaches.
 
-    >>> with nnatlas.edits.ablate(model, "layers.3.mlp.mlp_output", how="mean", using=["The sun is", "He said"]):
+    >>> with edits.ablate(model, "layers.3.mlp.mlp_output", how="mean", using=["The sun is", "He said"]):
     ...     logits = model(ids).logits
     """
     if how not in HOW:

@@ -94,7 +94,7 @@ def steering_vector(
     Raises:
         InputError: an unknown method, no prompts, or for "pca" lists of unequal length.
 
-    >>> vector = nnatlas.edits.steering_vector(model, ["I love this", "What joy"], ["I hate this", "What a bore"])
+    >>> vector = edits.steering_vector(model, ["I love this", "What joy"], ["I hate this", "What a bore"])
     >>> vector[9].shape
     torch.Size([576])
     """

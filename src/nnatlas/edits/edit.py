@@ -66,7 +66,7 @@ class Edit:
         """Write the edit into one file: tensors as safetensors, settings as JSON in its metadata.
 
         >>> edit.save("formal.safetensors")
-        >>> with nnatlas.edits.load("formal.safetensors", model):
+        >>> with edits.load("formal.safetensors", model):
         ...     logits = model(ids).logits
         """
         from nnatlas.edits.store import save

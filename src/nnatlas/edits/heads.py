@@ -25,7 +25,7 @@ def ablate_heads(
 
     `heads` is `{layer: [heads]}` or pairs of `(layer, head)`.  The rest as in `ablate`.
 
-    >>> with nnatlas.edits.ablate_heads(model, [(9, 1), (10, 4)]):
+    >>> with edits.ablate_heads(model, [(9, 1), (10, 4)]):
     ...     logits = model(ids).logits
     """
     chosen = by_layer(model, heads, "self_attn", "num_heads", "head")

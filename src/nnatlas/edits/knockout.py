@@ -102,7 +102,7 @@ def knock_out_attention(
         LayoutError: a layer or head that the model does not have.
         InputError: in the forward, where a query is left with nothing to attend to.
 
-    >>> with nnatlas.edits.knock_out_attention(model, queries=-1, keys=[1, 2, 3], layers=range(8, 14)):
+    >>> with edits.knock_out_attention(model, queries=-1, keys=[1, 2, 3], layers=range(8, 14)):
     ...     logits = model(ids).logits
     """
     numbers = None if layers is None else layer_numbers(model, layers)

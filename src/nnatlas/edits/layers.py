@@ -31,7 +31,7 @@ def ablate_layers(
     `part` is "attention", "mlp" or "both" (what the layer has of the two).  To pass a layer by altogether, whatever
     scales its sum, see `skip_layers`.  The rest as in `ablate`.
 
-    >>> with nnatlas.edits.ablate_layers(model, [10, 11], part="mlp", how="mean", using=prompts):
+    >>> with edits.ablate_layers(model, [10, 11], part="mlp", how="mean", using=prompts):
     ...     logits = model(ids).logits
     """
     if part not in PARTS:
@@ -72,7 +72,7 @@ def ablate_positions(
 
     `positions` are counted among each row's real tokens, -1 the last.  The rest as in `ablate`.
 
-    >>> with nnatlas.edits.ablate_positions(model, [1, 2], layers=5, how="resample", using=prompts, on="prompt"):
+    >>> with edits.ablate_positions(model, [1, 2], layers=5, how="resample", using=prompts, on="prompt"):
     ...     logits = model(ids).logits
     """
     numbers = layer_numbers(model, layers)

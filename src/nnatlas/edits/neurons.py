@@ -26,7 +26,7 @@ def ablate_neurons(
     `neurons` is `{layer: [neurons]}` or pairs of `(layer, neuron)`.  A mixture of experts has none of its own
     (`Unavailable`): see `ablate_experts`.  The rest as in `ablate`.
 
-    >>> with nnatlas.edits.ablate_neurons(model, {3: [17, 201]}, how="mean", using=prompts):
+    >>> with edits.ablate_neurons(model, {3: [17, 201]}, how="mean", using=prompts):
     ...     logits = model(ids).logits
     """
     chosen = by_layer(model, neurons, "mlp", "intermediate_size", "neuron")

@@ -78,7 +78,7 @@ def force_routing(
         Unavailable: the layer's MLP is dense, or its family does not serve the routing.
         LayoutError: not `top_k` experts, one that does not exist, or one twice.
 
-    >>> with nnatlas.edits.force_routing(model, {1: [0, 3]}, weights=[0.5, 0.5]):
+    >>> with edits.force_routing(model, {1: [0, 3]}, weights=[0.5, 0.5]):
     ...     logits = model(ids).logits
     """
     if not experts:

@@ -47,7 +47,7 @@ def skip_layers(
 
     The blocks still compute (and fill the cache), so other positions may attend to what a skipped one would have been.
 
-    >>> with nnatlas.edits.skip_layers(model, [10, 11, 12]):
+    >>> with edits.skip_layers(model, [10, 11, 12]):
     ...     logits = model(ids).logits
     """
     return LayerSkip(model, layer_numbers(model, layers), Where(positions, on))

@@ -60,7 +60,7 @@ def steer(
         InputError: a layer that the vector does not have; positions or `on` that mean nothing.
         LayoutError: a layer that the model does not have, or a direction of another width.
 
-    >>> with nnatlas.edits.steer(model, vector, layers=9, scale=4, on="new"):
+    >>> with edits.steer(model, vector, layers=9, scale=4, on="new"):
     ...     with model.generate("I think that", max_new_tokens=20) as run:
     ...         pass
     """

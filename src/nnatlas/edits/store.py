@@ -22,13 +22,11 @@ KEY, FORMAT = "nnatlas", 1
 
 def save(edit: Edit, path: str | Path) -> None:
     """Write an edit; `load` makes it again."""
-    from nnatlas import __version__
-
     settings = {
         one.name: getattr(edit, one.name) for one in dataclasses.fields(edit) if one.init and one.name != "model"
     }
     about = {"edit": type(edit).__name__, "describes": edit.describe(), "made_on": _fingerprint(edit.model)}
-    write(path, settings, {**about, "nnatlas": __version__})
+    write(path, settings, about)
 
 
 def load(path: str | Path, model: StandardizedTransformer) -> Edit:
@@ -38,7 +36,7 @@ def load(path: str | Path, model: StandardizedTransformer) -> Edit:
         InputError: there is no such file, or the edit was made on a model of another family or size.
         DamagedFile: the file is not a saved edit.
 
-    >>> with nnatlas.edits.load("formal.safetensors", model), model.generate(prompt, max_new_tokens=20) as run:
+    >>> with edits.load("formal.safetensors", model), model.generate(prompt, max_new_tokens=20) as run:
     ...     pass
     """
     about, settings = read(path)
@@ -81,6 +79,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with safe_open(path, "pt") as opened:
             about = json.loads((opened.metadata() or {})[KEY])
+            if about["format"] != FORMAT:
+                raise InputError(f"{str(path)!r} has format {about['format']}, this nnatlas reads {FORMAT}: update it")
             settings = {name: _unpacked(value, opened.get_tensor) for name, value in about.pop("settings").items()}
     except (SafetensorError, KeyError, ValueError) as wrong:
         raise DamagedFile(f"{str(path)!r} was not saved by nnatlas.edits, or is damaged: {wrong}") from None
