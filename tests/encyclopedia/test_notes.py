@@ -67,10 +67,19 @@ MODELS: dict[str, Callable[[str], Any]] = {
 """What a claim may be run on, by the name of its argument."""
 
 CHECKED = sorted({(kind, mark.by) for kind, note in NOTES.items() for mark in note.marks() if mark.how == "checked"})
+
+
+def runs(model_type: str, name: str) -> Any:
+    """A claim as a test's parameter, marked where it needs the pulled checkpoint."""
+    function = claim(model_type, name)
+    needs = set(inspect.signature(function).parameters) if function else set()
+    return pytest.param(model_type, name, marks=[pytest.mark.real] if "smollm2" in needs else [])
+
+
 EXAMPLES = [(kind, code) for kind, note in NOTES.items() for code in note.examples()]
 
 
-@pytest.mark.parametrize("model_type, name", CHECKED)
+@pytest.mark.parametrize("model_type, name", [runs(*one) for one in CHECKED])
 def test_claim(model_type, name):
     function = claim(model_type, name)
     assert function is not None, f"notes/{model_type}.md: no claim {name!r} in its module of claims, nor in common.py"
@@ -153,3 +162,54 @@ def test_a_source_is_named_in_words(model_type):
 def test_most_of_what_is_said_is_checked(model_type):
     hows = [mark.how for mark in NOTES[model_type].marks()]
     assert hows.count("checked") > hows.count("reported")
+
+
+# --- the claims themselves can fail ---------------------------------------------------------------------------------------
+
+FALSE_OF = {
+    "contributions_are_module_outputs": "gemma2",
+    "contributions_sum": "mamba2",
+    "pre_norms": "olmo2",
+    "post_norms": "llama",
+    "sandwich_norms": "llama",
+    "absent_norms_say_why": "llama",
+    "gated_mlp": "apertus",
+    "norms_cast_before_the_gain": "helium",
+    "norms_multiply_by_one_plus_weight": "llama",
+    "rotary_of_halves": "helium",
+    "position_0_is_not_turned": "deepseek_v3",
+    "positions_are_relative": "gpt2",
+    "heads_are_normed_alone": "olmo2",
+    "no_query_or_key_norms": "qwen3",
+    "scaled_slice_is_normed_away": "llama",
+    "window_limits_sliding_blocks": "llama",
+    "kv_heads_reach_their_group": "gpt2",
+    "every_head_has_its_own_keys": "llama",
+    "keys_and_values_before_repeating": "gpt2",
+    "scores_are_scaled_by_head_width": "gemma2",
+    "rows_sum_to_one": "gpt_oss",
+    "interior_on_every_load": "gemma2",
+    "no_biases": "gpt2",
+    "logits_are_the_heads_output": "cohere2",
+    "capped_logits": "llama",
+    "embeddings_are_scaled_inside_their_module": "llama",
+    "embeddings_enter_as_they_are": "gpt2",
+    "tied_by_default": "llama",
+    "untied_by_default": "gpt2",
+    "dense_neurons_are_absent": "llama",
+    "routing_can_be_forced": "llama",
+    "experts_sum_to_the_routed_output": "llama",
+}
+"""Shared claims, each with a family that it is not true of."""
+
+
+@pytest.mark.parametrize("name, model_type", FALSE_OF.items())
+def test_a_shared_claim_fails_where_it_is_false(name, model_type):
+    with pytest.raises((AssertionError, AttributeError, TypeError, ValueError)):
+        functions(common)[name](model_of(model_type))
+
+
+def test_what_a_note_does_not_name_is_noticed():
+    assert claim("llama", "nobody_knows") is None
+    assert claim("llama", "default") is None  # gives something back: a helper, and no claim
+    assert claim("llama", "contributions_sum") is common.contributions_sum
