@@ -92,9 +92,13 @@ class LogitLens(Shown):
         size = self.model.vocab_size
         if not 1 <= k <= size:
             raise InputError(f"top {k}: k is between 1 and the vocabulary's {size}")
-        both = self._over(self.streams, lambda logits, _: _top(logits, k))
-        ids = both[..., 1].long()
-        return Top(ids, both[..., 0].float(), _map(self._text, ids.tolist()))
+        known = self.__dict__.setdefault("_tops", {})
+        if k not in known:
+            both = self._over(self.streams, lambda logits, _: _top(logits, k))
+            ids = both[..., 1].long()
+            known[k] = Top(ids, both[..., 0].float(), _map(self._text, ids.tolist()))
+        found: Top = known[k]
+        return found
 
     def probability(self, targets: Iterable[str | int] | str | int) -> Tensor:
         """The probability of chosen tokens (ids, or texts of one token), `layers batch seq targets`."""
