@@ -8,6 +8,7 @@ from nnatlas.encyclopedia import measurements, renewing
 from nnatlas.encyclopedia.flagships import DEFAULTS, flagship
 from nnatlas.encyclopedia.outline import FOLDER, from_text, kept, to_text
 from nnatlas.encyclopedia.own_types import own_types
+from nnatlas.encyclopedia.printout import folded, unfolded
 from nnatlas.errors import InputError
 
 
@@ -41,3 +42,15 @@ def test_figures_say_where_they_are_from():
     assert flagship("phi").known == DEFAULTS
     for name in measurements.types():
         assert kept(name).known, name
+
+
+def test_value_lines_are_kept_short_and_written_out_again():
+    lines = (
+        "  (logits) -> Logits [batch seq vocab_size]: what the model returns",
+        "    (attention_gate) -> Own [batch seq]: the gate on the heads' outputs; a family's own word",
+        "    (q_proj): Linear(1, 2)",
+    )
+    notes = {"attention_gate": "a family's own word"}
+    short = folded(lines, notes)
+    assert short == ("  =logits", "    =self_attn.attention_gate Own [batch seq]", "    (q_proj): Linear(1, 2)")
+    assert unfolded(short, notes) == lines

@@ -122,15 +122,14 @@ def test_config_and_printout_are_the_flagships(pages):
     assert page.outline.checkpoint == "swiss-ai/Apertus-8B-2509"
     assert (page.sizes["num_layers"], page.sizes["num_kv_heads"], page.sizes["intermediate_size"]) == (32, 8, 21504)
     assert page.outline.config["hidden_act"] == "xielu"
-    printed = "\n".join(page.outline.printout)
+    printed = "\n".join(page.printout)
     assert "Linear(in_features=4096, out_features=21504, bias=False)" in printed
     assert "(attention_norm/input_layernorm/attention_layernorm)" in printed
 
 
-def test_the_printout_is_what_print_says():
-    """Of a model that can be built here in full, the kept lines are those of `print(model)`."""
-    model = nnatlas.load("apex-1")
-    assert str(model).splitlines() == list(kept("apex1").printout)
+def test_the_printout_is_what_print_says(pages):
+    """Of a model that can be built here in full, the lines shown are those of `print(model)`."""
+    assert str(nnatlas.load("apex-1")).splitlines() == list(pages("apex1").printout)
 
 
 def test_a_page_reads_without_scripts(site):

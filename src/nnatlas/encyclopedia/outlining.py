@@ -20,6 +20,7 @@ from nnatlas.check.trial import identity_of
 from nnatlas.encyclopedia.behaviour import Behaviour, behaviour, sample, says
 from nnatlas.encyclopedia.flagships import SMALL, Flagship, configuration, drawn, flagship
 from nnatlas.encyclopedia.outline import Bound, Outline, Variant
+from nnatlas.encyclopedia.printout import folded
 from nnatlas.layouts import custom
 from nnatlas.model import StandardizedTransformer, load
 from nnatlas.model.printing import Tree
@@ -59,7 +60,7 @@ def outline_of(model: StandardizedTransformer, model_type: str, name: str, known
         root=_bound(model._owner.root, [model._owner.root]),
         variants=tuple(_variants(model, seen)),
         config=_config(model._owner.config),
-        printout=tuple(line.plain.rstrip() for line in Tree(model).lines()),
+        printout=folded((line.plain.rstrip() for line in Tree(model).lines()), family.notes),
         plain=seen.plain,
         facts=seen.facts,
         **_tower(model._owner.vision),

@@ -18,6 +18,7 @@ from nnatlas.encyclopedia.flagships import flagship
 from nnatlas.encyclopedia.generated_notes import generate
 from nnatlas.encyclopedia.links import Links
 from nnatlas.encyclopedia.outline import Outline, Variant
+from nnatlas.encyclopedia.printout import unfolded
 from nnatlas.encyclopedia.prose import Chapter, chapters
 from nnatlas.encyclopedia.status import declared
 from nnatlas.encyclopedia.tables import HostTable, host_tables
@@ -51,6 +52,7 @@ class FamilyPage:
     lede: str
     badges: tuple[Trait, ...]
     outline: Outline
+    printout: tuple[str, ...]
     pictures: tuple[Picture, ...]
     tables: tuple[HostTable, ...]
     sizes: Mapping[str, int]
@@ -84,6 +86,7 @@ def family_page(model_type: str, outline: Outline, links: Links, row: Family | N
         lede=lede,
         badges=tuple(measurements.BADGES[key] for key in measurements.traits_of(family, found, outline)),
         outline=outline,
+        printout=unfolded(outline.printout, (row if known is None and row else row_of(outline, family)).notes),
         pictures=tuple(pictures(outline, row_of(outline, family), found)),
         tables=host_tables(outline, family, found),
         sizes={name: outline.root.sizes[name] for name in SIZES if name in outline.root.sizes},
