@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.tiny_models import left_alone, tiny
 
+import nnatlas
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Grid
 from nnatlas.readouts import logit_attribution
@@ -199,3 +200,13 @@ def test_neurons_are_shown_by_number(model):
     number, share = grid.text[2][0].split(": ")
     assert float(share) == pytest.approx(float(found.values[0, 2, int(number)]), abs=5e-3)
     assert abs(float(share)) == pytest.approx(float(found.values[0, 2].abs().max()), abs=5e-3)
+
+
+@pytest.mark.parametrize("dtype, allowed", [(torch.float64, 1e-3), (torch.bfloat16, 0.05), (torch.float16, 0.02)])
+def test_in_other_precisions_shares_sum_as_well_as_the_model_can(dtype, allowed):
+    model = nnatlas.load("tiny:olmo2")
+    model._module.to(dtype)
+    for by in ("layer", "head"):
+        found = logit_attribution(model, PROMPTS, 65, 70, by=by)
+        assert ((found.sum - found.total) / found.values.nan_to_num().abs().amax((1, 2))).abs().max() < allowed
+        assert found.missing == {}

@@ -83,8 +83,12 @@ class Stream:
     values: Mapping[str, Tensor]
 
     def value(self, point: Point | Computed) -> Tensor:
-        """A gathered value at the chosen positions, `[batch, ...]`."""
+        """A gathered value at the chosen positions, `[batch, ...]`, on the device it was computed on."""
         return self.values[point.name]
+
+    def _beside(self, point: Point | Computed) -> Tensor:
+        """The same beside the last stream: a model may be spread over devices."""
+        return self.value(point).to(self.final.device)
 
     def parts(self, direction: Tensor) -> list[Part]:
         """The last stream's parts, each with the direction it is read along; `direction` `[batch, hidden_size]` is the last's.
@@ -95,18 +99,18 @@ class Stream:
         above: Tensor | None = None
         for block in reversed(self.blocks):
             summands, leaving = _summands(block)
-            if above is not None and not torch.equal(above, self.value(block.point("layer_output"))):
-                found.append(Part(block.index, "after", above - self.value(block.point("layer_output")), direction))
+            if above is not None and not torch.equal(above, self._beside(block.point("layer_output"))):
+                found.append(Part(block.index, "after", above - self._beside(block.point("layer_output")), direction))
             direction = direction / leaving.scaled(torch.ones_like(direction))
             found += [
-                Part(block.index, one.kind, self.value(one.point), one.scaled(direction))
+                Part(block.index, one.kind, self._beside(one.point), one.scaled(direction))
                 for one in summands
                 if one.kind != ENTERING
             ]
             entering = next((one for one in summands if one.kind == ENTERING), None)
             if entering is None:
                 return found  # what came before is not in the stream, or only within one of these parts
-            above, direction = self.value(entering.point), entering.scaled(direction)
+            above, direction = self._beside(entering.point), entering.scaled(direction)
         assert above is not None
         return [*found, Part(None, "start", above, direction)]
 
@@ -133,8 +137,8 @@ def read_stream(
     ids, mask, logits = (gathering.value(around[name]) if name in around else None for name in (*CALL, "logits"))
     assert logits is not None
     prompts = Prompts.of(model, ids, mask, logits)
-    at = real_positions(prompts.mask, position).to(logits.device)
-    rows = torch.arange(len(at), device=at.device)
+    at = real_positions(prompts.mask, position)
+    rows = torch.arange(len(at))
     values = {point.name: gathering.value(point)[rows, at].clone() for point in points}
     final = values[owner.blocks[-1].point("layer_output").name]
     return Stream(tuple(owner.blocks), prompts, final, logits[rows, at], values)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nnatlas.bind.tree import Host
 from nnatlas.errors import Unavailable
-from nnatlas.model.held import ROUGH, TOLERANCE, held_norm
+from nnatlas.model.held import held_norm, tolerance
 from nnatlas.model.stream import Part, Stream
 
 
@@ -48,7 +48,7 @@ def shares_within(block: Host, stream: Stream, part: Part, by: str) -> Tensor:
     inside = stream.value(host.point(within.value))
     asked = inside.flatten(1)[:, None].detach().requires_grad_()  # as a sequence of one token
     with torch.enable_grad():
-        added = _added(block, within, asked)[:, 0].double()
+        added = _added(block, within, asked)[:, 0].double().to(part.direction.device)
         share = (_agreeing(block, within, added, part.tensor) * added * part.direction).sum()
     (slope,) = torch.autograd.grad(share, asked)
     shares = (slope.double() * asked.detach())[:, 0].unflatten(1, inside.shape[1:])
@@ -72,7 +72,7 @@ def _agreeing(block: Host, within: Within, added: Tensor, real: Tensor) -> Tenso
     made = added.detach()
     if made.shape == real.shape:
         constant = (made * real).sum() / made.square().sum()
-        if (constant * made - real).norm() <= TOLERANCE.get(real.dtype, ROUGH) * real.norm():
+        if (constant * made - real).norm() <= tolerance(real.dtype) * real.norm():
             return constant
     raise Unavailable(
         f"{block.name}: {within.kind} adds something else than what {within.projection} makes of its {_parts(within)}"
