@@ -61,7 +61,7 @@ def test_values_traits_and_layouts_have_pages(site):
     assert {path.stem for path in (site.folder / "value").glob("*.html")} >= set(VALUES)
     assert {path.stem for path in (site.folder / "layout").glob("*.html")} == set(LAYOUTS)
     assert {path.stem for path in (site.folder / "trait").glob("*.html")} == set(measurements.BADGES)
-    for page in ("index", "vocabulary", "coming-from", "adding", "traits", "layouts", "model/apex-1"):
+    for page in ("index", "vocabulary", "coming-from", "adding", "traits", "layouts", "sources", "model/apex-1"):
         assert (site.folder / f"{page}.html").is_file()
 
 

@@ -107,8 +107,9 @@ class ValuePage:
     count: int
 
     @property
-    def only_some(self) -> bool:
-        return bool(self.absent)
+    def anchor(self) -> str:
+        """Where the page of a family that lacks the value says so."""
+        return "" if self.value.host in VISION_HOSTS else f"#host-{self.value.host}"
 
 
 def value_page(value: Value, outlines: Outlines) -> ValuePage:

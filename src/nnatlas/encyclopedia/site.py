@@ -113,6 +113,7 @@ def other_pages(site: Site, all_outlines: Mapping[str, Outline], models: Mapping
     for name, run in models.items():
         links = Links(f"model/{name}", "../", site)
         yield f"model/{name}.html", render.render("model.j2", links, **checkpoint_facts(run, links))
+    yield _page(site, "sources.html", "sources.j2", folders=sources.by_folder())
     for file in sources.files():
         yield _page(site, file.page, "source.j2", file=file)
 

@@ -63,6 +63,14 @@ def files() -> tuple[SourceFile, ...]:
     return tuple(SourceFile(name, path.read_text(encoding="utf-8")) for name, path in inside + tests)
 
 
+def by_folder() -> dict[str, list[SourceFile]]:
+    """The files by the folder that they lie in."""
+    found: dict[str, list[SourceFile]] = {}
+    for file in files():
+        found.setdefault(file.path.rpartition("/")[0], []).append(file)
+    return found
+
+
 def addresses() -> dict[str, str]:
     """The page of every file, and of every name in it (`path#name`)."""
     found = {}
