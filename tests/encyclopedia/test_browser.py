@@ -199,6 +199,7 @@ def test_light_and_dark_by_hand(visit):
 # -- every page, every look --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size, scheme", LOOKS)
 def test_no_page_is_wider_than_the_screen(visit, size, scheme):
     for name in PAGES:
@@ -206,6 +207,7 @@ def test_no_page_is_wider_than_the_screen(visit, size, scheme):
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size, scheme", LOOKS)
 def test_axe_finds_no_serious_fault(visit, size, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
