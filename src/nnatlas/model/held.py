@@ -40,7 +40,7 @@ def held_norm(norm: Any, at: Tensor) -> Map:
     prepared = lambda x: gain * (x - x.mean(-1, keepdim=True) if centred else x)
     whole, before = norm(at).to(gain.dtype) - bias, prepared(at.to(gain.dtype))
     scale = (whole * before).sum(-1, keepdim=True) / before.square().sum(-1, keepdim=True)
-    if (whole - scale * before).norm() > tolerance(at.dtype) * whole.norm():
+    if not (whole - scale * before).norm() <= tolerance(at.dtype) * whole.norm():
         kind = type(norm).__name__
         raise Unavailable(f"{kind} is not a norm of root mean square or variance, so it has no scale to hold")
     return lambda x: scale * prepared(x.to(gain.dtype)) + bias
@@ -54,7 +54,8 @@ def _told(norm: Any, at: Tensor) -> tuple[Tensor, Tensor, bool]:
     size = at.shape[-1]
     probe = torch.ones(size, dtype=torch.float64, device=at.device)
     probe[1::2] = -1
-    probe[-1] -= probe.sum()  # a mean of zero for odd sizes too
+    if size % 2:
+        probe[-3:] = torch.tensor([1, 1, -2])
     asked = torch.stack([probe, -probe, torch.ones_like(probe)]).to(at.dtype)
     given = norm(asked.reshape(3, *[1] * (at.ndim - 2), size)).reshape(3, size)
     given = given.to(torch.promote_types(given.dtype, torch.float32)).double()
