@@ -147,6 +147,10 @@ projector | projector_output | Own | what the projector makes of it
 """What models have that take images."""
 
 
+OF_IMAGES: Final = frozenset({"block.added_features"})
+"""Values of the text model's own blocks that a run has only where it was given images."""
+
+
 CACHED: Final = frozenset({"self_attn.attention_keys", "self_attn.attention_values"})
 """Values whose tensor the key/value cache may hold too: they are handed out as copies, or an edit would outlive its step."""
 

@@ -92,6 +92,8 @@ def test_deepstack_adds_features_behind_the_first_blocks() -> None:
         assert torch.equal(model.layers[1].layer_input[mask], leaving[mask])
     with pytest.raises(AttributeError, match="added_features"):
         model.layers[3].added_features
+    with model.trace("text alone"), pytest.raises(Unavailable, match="was given no images"):
+        model.layers[0].added_features
 
 
 @pytest.mark.parametrize("model_type", ["mllama", "idefics"])

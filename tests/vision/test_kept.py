@@ -36,9 +36,10 @@ def test_at_least_forty_wrappers_pass_every_law() -> None:
         assert one["laws"]["pure"] == one["laws"]["held"] == "holds"
 
 
-def test_nearly_all_hold_the_scatter_exactly() -> None:
-    laws = {name: one["laws"]["scatter"] for name, one in sweeping.read().types.items()}
-    assert {name for name, said in laws.items() if said != "holds"} == {"blip-2", "idefics", "mllama"}
+def test_all_but_three_hold_the_scatter_exactly() -> None:
+    said = "scatter: vision.image_features: "
+    apart = {name for name, one in sweeping.read().types.items() if any(e.startswith(said) for e in one["exceptions"])}
+    assert apart == {"blip-2", "idefics", "mllama"}
 
 
 def test_the_command_checks_types_and_keeps_what_it_found(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 from nnatlas.bind.codec import Codec
 from nnatlas.layouts import Layout
 from nnatlas.places import Operation, Place
-from nnatlas.values import Value
+from nnatlas.values import OF_IMAGES, Value
 
 INPUT, OUTPUT, ATTENTION, OPERATION, CALL = "in", "out", "attention", "operation", "call"
 
@@ -62,8 +62,8 @@ class Point:
 
     @property
     def in_tower(self) -> bool:
-        """Whether it lies in what reads images, in front of the text model."""
-        return self.ahead
+        """Whether a run has it only where it was given images."""
+        return self.ahead or self.value.key in OF_IMAGES
 
     def __post_init__(self) -> None:
         self.site = (id(self.module), self.stage, self.step)

@@ -66,8 +66,9 @@ class BoundTower(BoundModel):
         block.__dict__["calls"] = [*block.calls, (base[1], base[0], named)]  # type: ignore[index]
         point = block.point("added_features")
         assert isinstance(point, Point)
-        point.block = point.block_module = None  # between blocks: the order says nothing about it
-        point.inside = point.path
+        after = self.text.blocks[at + 1] if at + 1 < len(self.text.blocks) else None
+        point.block, point.block_module = (None, None) if after is None else (after.index, after.module)
+        point.inside = ""  # in front of all that the next block does
         return point
 
     def _find_tower_roles(self) -> None:

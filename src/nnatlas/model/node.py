@@ -20,9 +20,9 @@ from nnatlas.engine import Run, current_run
 from nnatlas.engine.payloads import WHOLE
 from nnatlas.errors import NotInRun
 from nnatlas.layouts import LAYOUTS
-from nnatlas.model.vision import OfTower
+from nnatlas.model.vision import OfTower, refuse_blind
 from nnatlas.places import Absent
-from nnatlas.values import HOSTS, RARE, VALUES, VISION, VISION_HOSTS, Value, host_path, on_host
+from nnatlas.values import HOSTS, OF_IMAGES, RARE, VALUES, VISION, VISION_HOSTS, Value, host_path, on_host
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Computed, Point
@@ -189,6 +189,21 @@ def _reader(name: str, doc: str) -> property:
     return property(lambda node: node._read(name), doc=doc)
 
 
+def _image_reader(name: str, doc: str) -> property:
+    """The reader of a value that runs have only with images."""
+
+    def read(node: Node) -> Any:
+        try:
+            if node._host is not None and name in node._host.values:
+                refuse_blind(node._open_run(name), node._host, name)
+        except AttributeError as error:  # Python now asks __getattr__, which raises this very error again
+            node.__dict__["_raised"] = error
+            raise
+        return node._read(name)
+
+    return property(read, doc=doc)
+
+
 for _side, _native in _NATIVE.items():
     setattr(Node, _side, _reader(_side, _native[-1].doc))
 
@@ -199,7 +214,8 @@ def _node_class(host: str) -> Any:
     An attribute that only `__getattr__` knows is evaluated by tab completion, which would resume the forward.
     """
     rare = (value for value in RARE.values() if value.host == host)
-    values = {value.name: _reader(value.name, value.doc) for value in (*on_host(host), *rare)}
+    readers = ((value, _image_reader if value.key in OF_IMAGES else _reader) for value in (*on_host(host), *rare))
+    values = {value.name: reader(value.name, value.doc) for value, reader in readers}
     return type(f"{host.title().replace('_', '')}Node", (Node,), {"__doc__": Node.__doc__, **values})
 
 

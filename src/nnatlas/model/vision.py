@@ -7,6 +7,7 @@ from typing import Any
 
 from nnatlas.bind.cells import name_of
 from nnatlas.bind.points import Computed, Point
+from nnatlas.bind.tree import Host
 from nnatlas.engine import Run
 from nnatlas.errors import Unavailable
 from nnatlas.interior.images import begin, forget_order
@@ -22,10 +23,14 @@ class OfTower:
 
     def _open_run(self, name: str) -> Run:
         run: Run = super()._open_run(name)  # type: ignore[misc]
-        if (reason := absence(run)) is not None:
-            shown = name_of(self._host, name)
-            raise Unavailable(f"{shown} is absent in this run: {reason}.", reason)
+        refuse_blind(run, self._host, name)
         return run
+
+
+def refuse_blind(run: Run, host: Host, name: str) -> None:
+    """`Unavailable`, with the reason, for a value that a run has only with images, where it has none."""
+    if (reason := absence(run)) is not None:
+        raise Unavailable(f"{name_of(host, name)} is absent in this run: {reason}.", reason)
 
 
 def absence(run: Run) -> str | None:
