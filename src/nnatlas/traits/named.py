@@ -93,7 +93,7 @@ _TABLE: Final = (
     ("gqa", "grouped-query attention", "groups of heads can share keys and values", _groups(lambda heads, kv: 1 < kv < heads)),
     ("mqa", "multi-query attention", "all heads share one set of keys and values", _groups(lambda heads, kv: kv == 1 < heads)),
     ("latent", "latent attention", "keys and values are expanded from a compressed vector", _serves("self_attn.attention_latent")),
-    ("fused", "fused projections", "queries, keys and values come from one projection",
+    ("fused", "joint projections", "no projection module each for queries, keys and values: most often one makes all three",
      _all(_ATTENTION, _not(_role("q_proj", "k_proj", "v_proj")), _not(_serves("self_attn.attention_latent")))),
     ("borrowed-keys", "shared keys across blocks", "some blocks take the keys and values of an earlier one", _fact("borrows keys")),
     ("qk-norm", "query/key norms", "queries or keys are normed", _role("q_norm", "k_norm")),
