@@ -81,6 +81,8 @@ def _within(model: BoundModel, point: Point) -> Position | None:
 def _in_block(model: BoundModel, point: Point) -> tuple[float, float]:
     if point.module is point.block_module and point.stage in (INPUT, OUTPUT):
         return (START, START) if point.stage == INPUT else (END, END)
+    if not point.inside:  # a call between the block before and this one
+        return START, START
     events = model.orders.get(model.blocks[point.block or 0].build, {})
     exact = events.get(event(point))
     if exact is not None:
