@@ -39,16 +39,17 @@ BUILDS = {
 BASE, EXACT = 2, 1e-4
 
 
-@pytest.mark.parametrize("room", [18, 1536])
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("name", BUILDS)
-def test_each_number_is_that_of_a_whole_forward(name, room, monkeypatch):
-    """`room` 18 gives each position a forward of its own, 1536 puts all into one."""
-    monkeypatch.setattr(ways, "TOKENS", room)
+def test_each_number_is_that_of_a_whole_forward(name, apart, monkeypatch):
+    """Once with a forward for each position, and that cut in pieces; once with all of them together."""
+    monkeypatch.setattr(ways, "WEIGHTS", -1000 if apart else 1000)
+    monkeypatch.setattr(ways, "TOKENS", 36 if apart else 4096)
     model = model_of(name)
     found = activation_patching(model, CLEAN, CORRUPTED, metric=metric)
     assert found.way == BUILDS[name].words
     assert (found.note == "") == (BUILDS[name] is CAUSAL)
-    picked = range(0, 12, 3) if room == 18 else range(2, 12, 3)
+    picked = range(0, 12, 3) if apart else range(2, 12, 3)
     expected = by_position(model, CLEAN, CORRUPTED, "layer_output", picked)
     assert (found.values[0][:, list(picked)] - expected).abs().max() < EXACT
     assert expected.std() > 1e-3
@@ -190,7 +191,7 @@ def test_a_patched_row_that_deviates_is_found_out(monkeypatch):
 
 
 def test_attention_to_later_tokens_is_found_out_also_where_the_prompts_share_none_in_front(monkeypatch):
-    monkeypatch.setattr(ways, "TOKENS", 12)
+    monkeypatch.setattr(ways, "WEIGHTS", -1000)
     model = tiny("paligemma")
     found = activation_patching(model, CLEAN[2:], CORRUPTED[2:], metric=metric)
     assert found.way == ABOVE.words and "gives other logits than a whole forward" in found.note
@@ -211,7 +212,7 @@ def test_the_plain_way_can_be_asked_for():
 
 def test_only_what_a_patch_can_change_is_run(monkeypatch):
     """Blocks and positions, counted: rows join where they are patched, and no position before a patch is run."""
-    monkeypatch.setattr(ways, "TOKENS", 12)
+    monkeypatch.setattr(ways, "WEIGHTS", -1000)
     model, work = tiny("llama"), []
     handles = [
         block._module.register_forward_pre_hook(

@@ -25,8 +25,10 @@ from nnatlas.patching.metrics import Measure
 from nnatlas.patching.prefix import before
 from nnatlas.patching.situation import Situation, farthest, shortly, tolerance
 
-TOKENS, LOGITS = 1536, 2**26
-"""Tokens in one pass, over all its rows: enough for matrix products to run at full speed.  Logits held at once."""
+WEIGHTS = 32
+"""For how many tokens a block's matrix products cost as much as the reading of its weights and the calls around them."""
+TOKENS, LOGITS = 4096, 2**26
+"""What one forward may hold: tokens over all its rows, and logits."""
 
 
 class Way(NamedTuple):
@@ -94,21 +96,26 @@ def _numbers(situation: Situation, way: Way, cells: Sequence[Cell], measure: Mea
 
 
 def _passes(situation: Situation, way: Way, cells: Sequence[Cell]) -> Iterator[tuple[int, list[Cell]]]:
-    """Where each forward begins, and the cells it patches, layer by layer.
-
-    Cells of neighbouring positions go together while there is room: what the later ones compute in vain is less than a
-    forward of their own would cost.
-    """
+    """Where each forward begins, and the cells it patches, layer by layer."""
     starting = lambda cell: (situation.same if cell.position is None else cell.position) if way.cached else 0
     start = 0
     together: list[Cell] = []
     for first, group in groupby(sorted(cells, key=starting), starting):
         here = list(group)
-        if together and len(together) + len(here) > _room(situation, start):
+        if together and not _joins(len(here), first - start, situation.length - first):
             yield from _split(situation, start, together)
             together = []
         start, together = (start if together else first), [*together, *here]
     yield from _split(situation, start, together)
+
+
+def _joins(rows: int, early: int, tokens: int) -> bool:
+    """Whether rows had better be part of a forward that begins `early` positions before they need, in tokens a block.
+
+    What they compute in vain (in half of the blocks, since they join on the way up) stands against a forward of their
+    own, that is, its unpatched row and the reading of all weights.
+    """
+    return rows / 2 * early <= tokens + WEIGHTS
 
 
 def _split(situation: Situation, start: int, cells: list[Cell]) -> Iterator[tuple[int, list[Cell]]]:
