@@ -298,7 +298,9 @@ IMAGE = 98
 def llava():
     """A LLaVA of a CLIP tower and a Llama, both of two blocks, built from configs."""
     torch.manual_seed(0)
-    tower = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=2, intermediate_size=32, image_size=12, patch_size=4)
+    tower = dict(
+        num_hidden_layers=2, hidden_size=24, num_attention_heads=2, intermediate_size=32, image_size=12, patch_size=4
+    )
     text = SIZES | dict(num_hidden_layers=2, num_key_value_heads=2)
     config = transformers.LlavaConfig(
         vision_config=transformers.CLIPVisionConfig(**tower),
