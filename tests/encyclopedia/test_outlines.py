@@ -18,6 +18,12 @@ def test_none_is_stale():
     assert measurements.own().types.keys() == set(own_types())
 
 
+def test_the_bundled_models_own_measurement_tells_what_it_does():
+    facts = measurements.own().types["apex1"].facts
+    assert {"slides", "rotates", "scales embeddings", "ties embeddings"} <= facts
+    assert "borrows keys" not in facts  # its latent blocks expand their own, they borrow none
+
+
 @pytest.mark.parametrize("model_type", ["llama", "cohere2", "mixtral", "gpt2", "apex1", "mamba2"])
 def test_made_again_they_are_the_same(model_type):
     from nnatlas.encyclopedia.outlining import outline

@@ -16,6 +16,7 @@ from nnatlas.encyclopedia.links import Links, Site
 from nnatlas.encyclopedia.outline import Outline, kept
 from nnatlas.encyclopedia.page import family_page
 from nnatlas.errors import InputError
+from nnatlas.traits import TRAITS
 from nnatlas.values import RARE, VALUES, VISION
 
 TEXTS = Path(__file__).parent / "texts"
@@ -107,7 +108,9 @@ def other_pages(site: Site, all_outlines: Mapping[str, Outline], models: Mapping
     yield from _front(site, all_outlines, listed, traits)
     yield from _values(site, all_outlines)
     for key, (trait, having) in traits.items():
-        yield _page(site, f"trait/{key}.html", "trait.j2", trait=trait, having=having, count=len(listed))
+        yield _page(
+            site, f"trait/{key}.html", "trait.j2", trait=trait, having=having, count=len(listed), typed=key in TRAITS
+        )
     for layout, axes, values in overview.layouts():
         yield _page(site, f"layout/{layout.name}.html", "layout.j2", layout=layout, axes=axes, values=values)
     for name, run in models.items():
