@@ -48,6 +48,7 @@ def test_saelens_autoencoders(tmp_path, architecture, settings):
     features = agrees(sae, weights, config)
     assert (sae.architecture, sae.d_in, sae.d_out, sae.size) == (architecture, 64, 64, FEATURES)
     assert sae.place.hook == "blocks.2.hook_resid_pre" and not sae.place.transcodes
+    assert sae.metadata["prepend_bos"] is True and sae.metadata["model_name"] == "x"
     if "k" in settings:
         assert ((features > 0).sum(-1) <= 4).all()
 
@@ -121,6 +122,9 @@ def test_wrong_folders_say_so(tmp_path):
         load_dictionary(tmp_path)
     saelens(tmp_path, "standard", normalize_activations="whiten")
     with pytest.raises(InputError, match="no way 'whiten' of scaling"):
+        load_dictionary(tmp_path)
+    saelens(tmp_path, "standard", hook_head_index=3)
+    with pytest.raises(InputError, match="trained on head 3 alone"):
         load_dictionary(tmp_path)
     saelens(tmp_path, "jumprelu")
     weights = load_file(tmp_path / "sae_weights.safetensors")

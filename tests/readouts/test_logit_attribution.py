@@ -166,6 +166,7 @@ def test_blocks_without_neurons_are_left_out_with_their_reason():
     found = logit_attribution(tiny("deepseek_v3"), "Hi", 65, by="neuron")
     assert set(found.missing) == {1, 2, 3} and "mixture of experts" in found.missing[3]
     assert found.values[0, 0].isfinite().all() and found.values[0, 3].isnan().all()
+    assert found.grid().note.count("mixture of experts") == 1  # said once, not once a block
 
 
 def test_the_largest_shares_come_first(model):

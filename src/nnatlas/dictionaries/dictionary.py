@@ -5,7 +5,7 @@ It knows numbers only; where in a model it belongs is in `place`, and `splicing`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,8 @@ class Dictionary:
     `features` many directions: `encoder` is `d_in features`, `decoder` `features d_out`, `decoder_bias` `d_out`.  `centred`
     is whether the decoder's bias is taken off the input, `normalise` how the input is scaled for each token, `skip` `d_out
     d_in` what goes past the features, `feature_scale` what activations are multiplied by before they are decoded.
+    `metadata` is what else the folder says of it: the model, the data, `prepend_bos` (whether it was trained on texts with a
+    begin token, which your prompts should then have too).
 
     >>> sae = load_dictionary("gpt2-small-res-jb/blocks.8.hook_resid_pre")
     >>> sae.features(model, "The cat sat").top(3)
@@ -49,6 +51,7 @@ class Dictionary:
     normalise: str = "none"
     skip: Tensor | None = field(default=None, repr=False)
     feature_scale: Tensor | None = field(default=None, repr=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def d_in(self) -> int:

@@ -27,6 +27,8 @@ def read(name: str, given: Config, weights: Weights) -> Dictionary:
     """A dictionary from a configuration and its weights."""
     config = {RENAMED.get(key, key): value for key, value in {**given, **(given.get("metadata") or {})}.items()}
     kind = _kind(config)
+    if config.get("hook_head_index") is not None:
+        raise InputError(f"{name} was trained on head {config['hook_head_index']} alone, which is not read here")
     place = Place(config.get("hook_name") or "", config.get("hook_name_out") or "", TRANSCODES in kind)
     return Dictionary(
         name=name,
@@ -42,6 +44,7 @@ def read(name: str, given: Config, weights: Weights) -> Dictionary:
         normalise=_norm(config.get("normalize_activations", "none")),
         skip=weights["W_skip"] if "skip" in kind else None,
         feature_scale=_scale(config, weights),
+        metadata=config,
     )
 
 

@@ -34,6 +34,7 @@ def read(name: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
         place=Place(name, transcodes=transcodes, module=True),
         centred=not transcodes,
         skip=weights["W_skip"] if config.get("skip_connection") else None,
+        metadata=config,
     )
 
 

@@ -44,7 +44,7 @@ def shares_within(block: Host, stream: Stream, part: Part, by: str) -> Tensor:
     within = WITHIN[by]
     host = block.parts.get(within.host)
     if host is None or (reason := host.absence(within.value)) is not None:
-        raise Unavailable(f"{block.name}: {'no ' + within.host if host is None else reason}")
+        raise _lacking(block, f"no {within.host}" if host is None else reason)
     inside = stream.value(host.point(within.value))
     asked = inside.flatten(1)[:, None].detach().requires_grad_()  # as a sequence of one token
     with torch.enable_grad():
@@ -59,11 +59,11 @@ def _added(block: Host, within: Within, inside: Tensor) -> Tensor:
     """What the projection, and a norm behind it with its scale held, make of the parts."""
     projection, norm = block.role(within.projection), block.role(within.post_norm)
     if not isinstance(projection, tuple):
-        raise Unavailable(f"{block.name}: no module projects the {_parts(within)} to the stream")
+        raise _lacking(block, f"no module projects the {_parts(within)} to the stream")
     try:
         projected = projection[0](inside)
     except (TypeError, ValueError, RuntimeError) as wrong:
-        raise Unavailable(f"{block.name}: {within.projection} does not project one token alone: {wrong}") from None
+        raise _lacking(block, f"{within.projection} does not project one token alone: {wrong}") from None
     return held_norm(norm[0], projected.detach())(projected) if isinstance(norm, tuple) else projected
 
 
@@ -74,9 +74,13 @@ def _agreeing(block: Host, within: Within, added: Tensor, real: Tensor) -> Tenso
         constant = (made * real).sum() / made.square().sum()
         if (constant * made - real).norm() <= tolerance(real.dtype) * real.norm():
             return constant
-    raise Unavailable(
-        f"{block.name}: {within.kind} adds something else than what {within.projection} makes of its {_parts(within)}"
+    raise _lacking(
+        block, f"{within.kind} adds something else than what {within.projection} makes of its {_parts(within)}"
     )
+
+
+def _lacking(block: Host, reason: str | None) -> Unavailable:
+    return Unavailable(f"{block.name}: {reason}", reason or "")
 
 
 def _parts(within: Within) -> str:
