@@ -19,7 +19,7 @@ from nnatlas.errors import InputError
 
 _BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_embeds_position_mask")
 _BY_TOKEN_AND_IMAGE = ("image_attention_mask", "cross_attention_mask")
-_BY_ROW = ("by_row", "in_tiles")
+_BY_ROW = ("by_row", "by_row_masked", "in_tiles")
 """Forms in which pixels have an axis for the rows of the batch."""
 
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from nnatlas import families
 from nnatlas.bind import bind
+from nnatlas.bind.paths import lookup
 from nnatlas.bind.tower import bind_tower, refuse
 from nnatlas.errors import InputError, RowDoesNotFit, UnsupportedFamily
 from nnatlas.families import wrappers
@@ -21,6 +22,7 @@ from nnatlas.model.transformer import StandardizedTransformer
 
 TINY = "tiny:"
 BUNDLED = "apex-1"
+_OF_WRAPPERS = ("vision_config", "vq_config", "image_token_id", "image_token_index")
 NO_IMAGES = "this model reads text alone"
 NO_WRAPPER = "nobody has written down how images get into this type yet"
 
@@ -93,10 +95,12 @@ def _standard(module: nn.Module, row: Family, tokenizer: Any, processor: Any) ->
 
 def wrapper_of(config: Any) -> Wrapper | Without | None:
     """The wrapper row of a config; None for a model that reads text alone."""
+    inner = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if inner is config and not any(hasattr(config, name) for name in _OF_WRAPPERS):
+        return None  # without reading the table
     found = wrappers.find(config.model_type)
     if found is None and hasattr(config, "vision_config"):
         return Without((config.model_type,), NO_WRAPPER)
-    inner = config.get_text_config() if hasattr(config, "get_text_config") else config
     return None if inner is config and isinstance(found, Wrapper) and not hasattr(config, found.config) else found
 
 
@@ -167,7 +171,7 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) else {})}
     module = tiny.tiny_model(model_type, given, task=task, **options)
     wrapper = wrapper_of(module.config)
-    vision = getattr(module.config, wrapper.config, None) if isinstance(wrapper, Wrapper) else None
+    vision = lookup(module.config, wrapper.config) if isinstance(wrapper, Wrapper) else None
     image = getattr(module.config, wrapper.image_token, None) if isinstance(wrapper, Wrapper) else None
     if vision is None or not isinstance(image, int):
         return module, tiny.byte_tokenizer(), None

@@ -60,6 +60,11 @@ def by_row(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     return {"pixel_values": torch.stack(list(pictures))[None]}
 
 
+def by_row_masked(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """The same with a mask of the row's pictures."""
+    return {**by_row(config, pictures), "pixel_attention_mask": torch.ones(1, len(pictures), dtype=torch.bool)}
+
+
 def packed(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     """`pixel_values [patches, channels * times * side * side]` of all pictures end to end, with each one's grid.
 
@@ -124,5 +129,6 @@ def in_tiles(config: Any, pictures: Sequence[Tensor]) -> Pixels:
 
 
 FORMS: dict[str, Form] = {
-    form.__name__: form for form in (images, sized, tiled, by_row, packed, squares, cells, shaped, positioned, in_tiles)
+    form.__name__: form
+    for form in (images, sized, tiled, by_row, by_row_masked, packed, squares, cells, shaped, positioned, in_tiles)
 }

@@ -20,6 +20,7 @@ from .pictures import FORMS, Pixels, side_of
 from .tokenizer import byte_tokenizer
 
 IMAGE = "<image>"
+BYTES = 256
 
 
 class TinyProcessor:
@@ -74,6 +75,9 @@ class TinyProcessor:
     def pixels(self, pictures: Sequence[Tensor]) -> Pixels:
         """What the forward takes of these pictures."""
         made = FORMS[self.form](self.vision, pictures)
+        if (second := getattr(self.model.config, "high_res_vision_config", None)) is not None:
+            finer = (side_of(second), side_of(second))
+            made["high_res_pixel_values"] = torch.nn.functional.interpolate(made["pixel_values"], finer)
         return {name: value for name, value in made.items() if name in self._takes}
 
     def count(self, picture: Tensor) -> int:
@@ -102,6 +106,8 @@ class TinyProcessor:
             count = pixels["pixel_values"].shape[1]
             made["image_attention_mask"] = torch.ones(*ids.shape, count, dtype=torch.long)
             tiles = pixels.get("aspect_ratio_mask", torch.ones(1, count, 1, dtype=torch.long))
+            made["qformer_input_ids"] = ids[ids < BYTES][None, :6]
+            made["qformer_attention_mask"] = torch.ones_like(made["qformer_input_ids"])
             made["cross_attention_mask"] = tiles[:, None].expand(-1, ids.shape[1], -1, -1).clone()
         return {name: value for name, value in made.items() if name in self._takes}
 

@@ -34,4 +34,13 @@ TOWERS = (
         patch_embeddings="patch_embed > out as images patches hidden_size",
         tower_output="norm > out as images patches hidden_size",
     ),
+    VIT.but(
+        name="linear_patches",
+        covers="fuyu",
+        layers=absent(_NO_BLOCKS),
+        patch_embed=absent("the tower is the patch embedding itself"),
+        norm=absent(_NO_BLOCKS),
+        patch_embeddings="block > out as images patches hidden_size",
+        tower_output="same as patch_embeddings",
+    ),
 )

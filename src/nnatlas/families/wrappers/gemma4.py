@@ -1,6 +1,6 @@
-"""Gemma 4 and Gemma 4 Unified: patches with their columns and rows, one scatter."""
+"""Gemma 4, Gemma 4 Unified and Fuyu: patches with their columns and rows, one scatter; the last two without a tower."""
 
-from nnatlas.families._wrapper import USUAL
+from nnatlas.families._wrapper import USUAL, absent
 
 _TOWER = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
@@ -21,5 +21,12 @@ WRAPPERS = (
         projector="model.embed_vision.multimodal_embedder",
         pictures="positioned",
         tiny={"vision_config": {"model_type": "gemma4_unified_vision", **_EMBEDDER}},
+    ),
+    USUAL.but(
+        "fuyu",
+        vision="model.vision_embed_tokens",
+        projector=absent("patches are projected straight into the stream: the tower is the projector"),
+        config="",
+        pictures="positioned",
     ),
 )

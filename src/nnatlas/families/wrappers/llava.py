@@ -14,6 +14,11 @@ WRAPPERS = (
     _INNER.but("video_llava", vision="model.image_tower"),
     USUAL.but("perception_lm", pictures="tiled"),
     USUAL.but("deepseek_vl janus", projector="model.aligner"),
+    USUAL.but(
+        "deepseek_vl_hybrid",
+        projector="model.aligner",
+        notes={"projector_input": "of two towers; the other, a SAM at a higher resolution, keeps its native names"},
+    ),
     USUAL.but("internvl qianfan_ocr", notes={"tower_output": _INTERN}),
     USUAL.but("lfm2_vl", pictures="shaped"),
 )

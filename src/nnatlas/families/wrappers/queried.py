@@ -2,15 +2,23 @@
 
 from nnatlas.families._wrapper import USUAL, scattered
 
+_QUERIED = USUAL.but(
+    "",
+    vision="vision_model",
+    projector="language_projection",
+    cells=scattered("root"),
+    tiny={"num_query_tokens": 4},
+    notes={"image_features": "the text model adds learned positions to them before its first block"},
+    breaks={"scatter": "the text model adds learned positions to all that enters, and then calls its first block"},
+)
+
 WRAPPERS = (
-    USUAL.but(
-        "blip-2",
-        vision="vision_model",
-        projector="language_projection",
-        cells=scattered("root"),
-        tiny={"num_query_tokens": 4},
-        notes={"image_features": "the text model adds learned positions to them before its first block"},
-        breaks={"scatter": "the text model adds learned positions to all that enters, and then calls its first block"},
+    _QUERIED.but("blip-2"),
+    _QUERIED.but(
+        "instructblip",
+        tokens=4,
+        notes={"projector_input": "the queries; they have read the prompt too"},
+        breaks={"rows": "one picture a prompt: with each picture goes the prompt that its queries read"},
     ),
     USUAL.but(
         "aria",
