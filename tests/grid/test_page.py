@@ -136,9 +136,12 @@ def test_colours_follow_the_reader_and_print_is_light(opened):
     assert dark.locator("thead th").nth(0).is_visible()
 
 
-def test_without_scripts_the_first_sheet_can_be_read(browser, tmp_path):
+def test_without_scripts_the_first_sheet_can_be_read(browser, opened, tmp_path):
     tab = browser.new_context(java_script_enabled=False).new_page()
     tab.goto(a_book().html(tmp_path / "still.html").as_uri())
+    drawn = opened(a_book())
+    look = "cells => cells.map(cell => [cell.textContent, getComputedStyle(cell).backgroundColor])"
+    assert tab.locator("tbody td").evaluate_all(look) == drawn.locator("tbody td").evaluate_all(look)
     assert tab.locator("tbody td").all_inner_texts() == [
         "0.10",
         "-0.20",

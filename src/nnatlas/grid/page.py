@@ -54,41 +54,44 @@ def _described(shown: Grid | Pages) -> dict[str, Any]:
         "page": axis.name,
         "corner": f"{first.rows.name} / {first.columns.name}",
         "units": first.units,
+        "low": first.scale.low,
+        "high": first.scale.high,
+        "diverging": first.scale.diverging,
         "strong": STRONG,
-        "dense": max(len(sheet.columns) for sheet in sheets) > DENSE and first.text is None,
         "sheets": [_sheet(sheet, axis.shown[at]) for at, sheet in enumerate(sheets)],
     }
     notes = dict.fromkeys(one.note for one in (shown, *sheets) if one.note)
-    return {"id": f"grid-{os.getpid()}-{next(_numbers)}", "title": shown.title, "notes": list(notes), "data": data} | {
+    return {
+        "id": f"grid-{os.getpid()}-{next(_numbers)}",
+        "title": shown.title,
+        "notes": list(notes),
         "several": isinstance(shown, Pages),
-        "ends": _ends(first),
-        "diverging": first.scale.diverging,
+        "dense": max(len(sheet.columns) for sheet in sheets) > DENSE and first.text is None,
+        "ends": (f"{first.scale.low:.4g}", f"{first.scale.high:.4g}"),
+        "cells": [[visible(first.cell(row, at)) for at in range(len(first.columns))] for row in range(len(first.rows))],
+        "shares": [[round(first.scale.share(value), 3) for value in row] for row in first.values],
+        "data": data,
     }
 
 
-def _ends(sheet: Grid) -> tuple[str, str]:
-    return f"{sheet.scale.low:.4g}", f"{sheet.scale.high:.4g}"
-
-
 def _sheet(sheet: Grid, label: str) -> dict[str, Any]:
-    """One sheet as plain data: headings, and of each cell what is written, its share of the scale and its words."""
-    rows, columns = range(len(sheet.rows)), range(len(sheet.columns))
+    """One sheet as plain data: headings, places in words, and the cells' numbers, texts and hovers."""
     return {
         "label": label,
         "rows": sheet.rows.shown,
         "columns": sheet.columns.shown,
-        "row_words": [sheet.rows.words(at) for at in rows],
-        "column_words": [sheet.columns.words(at) for at in columns],
-        "cells": [[visible(sheet.cell(row, column)) for column in columns] for row in rows],
-        "shares": [[round(sheet.scale.share(sheet.values[row][column]), 3) for column in columns] for row in rows],
-        "numbers": [[_number(sheet.values[row][column]) for column in columns] for row in rows],
-        "texts": sheet.text is not None,
+        "row_words": [sheet.rows.words(at) for at in range(len(sheet.rows))],
+        "column_words": [sheet.columns.words(at) for at in range(len(sheet.columns))],
+        "decimals": sheet.decimals,
+        "values": [[_number(value) for value in row] for row in sheet.values],
+        "texts": None if sheet.text is None else [[visible(text) for text in row] for row in sheet.text],
         "hover": None if sheet.hover is None else [[_lines(text) for text in row] for row in sheet.hover],
     }
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"
+def _number(value: float) -> float | None:
+    """A number to four figures, which are all that a reader is told."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 def _lines(text: str) -> str:

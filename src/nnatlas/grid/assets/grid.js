@@ -18,24 +18,35 @@ function nnatlasGrid(figure) {
   const key = (r, c) => [at, r, c].join(" ");
   const cellAt = (r, c) => table.tBodies[0].rows[r].cells[c + 1];
 
+  function share(value) {
+    const on = data.diverging ? value / data.high : (value - data.low) / (data.high - data.low);
+    return value === null ? 0 : Math.max(data.diverging ? -1 : 0, Math.min(1, on));
+  }
+
+  function written(r, c) {
+    const value = sheet().values[r][c];
+    if (sheet().texts) return sheet().texts[r][c];
+    return value === null ? "" : value.toFixed(sheet().decimals).replace(/^-(0(\.0*)?)$/, "$1");
+  }
+
   function words(r, c) {
-    const it = sheet(), number = it.numbers[r][c];
+    const it = sheet(), value = it.values[r][c];
     const where = [it.row_words[r], it.column_words[c]];
     if (data.sheets.length > 1) where.unshift(data.page + " " + it.label);
-    const text = it.texts ? " " + it.cells[r][c] : "";
-    const value = number === "" ? " nothing" : (" " + number + " " + data.units).trimEnd();
+    const text = it.texts ? " " + it.texts[r][c] : "";
+    const number = value === null ? " nothing" : (" " + value + " " + data.units).trimEnd();
     const more = it.hover && it.hover[r][c] ? "\n" + it.hover[r][c] : "";
-    return where.join(", ") + ":" + text + value + more;
+    return where.join(", ") + ":" + text + number + more;
   }
 
   function cell(r, c) {
-    const share = sheet().shares[r][c];
-    const strong = Math.abs(share) > data.strong ? " strong" : "";
-    const made = make("td", sheet().cells[r][c], {
-      class: (share < 0 ? "low" : "high") + strong, tabindex: r === row && c === column ? 0 : -1,
+    const much = share(sheet().values[r][c]);
+    const strong = Math.abs(much) > data.strong ? " strong" : "";
+    const made = make("td", written(r, c), {
+      class: (much < 0 ? "low" : "high") + strong, tabindex: r === row && c === column ? 0 : -1,
       "aria-label": words(r, c), "aria-selected": kept.has(key(r, c)),
     });
-    made.style.setProperty("--share", Math.abs(share));
+    made.style.setProperty("--share", Math.abs(much));
     return made;
   }
 
