@@ -29,17 +29,17 @@ def test_at_least_forty_wrappers_pass_every_law() -> None:
     assert sorted(kept.types) == sweeping.types()
     assert kept.without == sweeping.reasons()
     assert kept.failures == {}
-    assert len(kept.passing) >= 60
+    assert len(kept.passing) >= 65
     assert {"aya_vision", "cohere2_vision"} <= set(kept.passing)
     for one in kept.types.values():
         assert "vision.patch_embeddings" in one["served"]
         assert one["laws"]["pure"] == one["laws"]["held"] == "holds"
 
 
-def test_all_but_three_hold_the_scatter_exactly() -> None:
+def test_all_but_four_hold_the_scatter_exactly() -> None:
     said = "scatter: vision.image_features: "
     apart = {name for name, one in sweeping.read().types.items() if any(e.startswith(said) for e in one["exceptions"])}
-    assert apart == {"blip-2", "idefics", "mllama"}
+    assert apart == {"blip-2", "idefics", "instructblip", "mllama"}
 
 
 def test_the_command_checks_types_and_keeps_what_it_found(tmp_path: Path) -> None:

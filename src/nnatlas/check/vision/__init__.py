@@ -25,7 +25,7 @@ SENTENCES: Final = {
     "scatter": "layers[0].layer_input at the image's tokens is image_features, exactly",
     "zeroed": "zeroing image_features changes the logits and no text position of layers[0].layer_input",
     "reads": "a write to what the projector is said to read reaches it, and one behind it does not",
-    "pure": "reading changes nothing",
+    "pure": "reading changes nothing, and nothing stays on the model (clean)",
     "held": "a tensor handed out is the same after the run as when it was read",
     "causal": "changing a value changes the logits, in place and by assignment alike; a clone written back does not",
     "many": "a picture's features beside others are those it has alone",
