@@ -13,6 +13,7 @@ from PIL import Image
 from tests.vision.wrappers import pictured, wrapper
 from torch import Tensor
 
+from nnatlas import tiny
 from nnatlas.errors import InputError
 from nnatlas.model import load
 from nnatlas.model.load import wrap
@@ -113,6 +114,63 @@ def test_a_saved_wrapper_comes_back_with_its_processor(tmp_path: Path) -> None:
     assert torch.equal(entering[mask], features)
     again = copy.copy(model)
     assert again.processor is model.processor and again.vision.num_layers == 2
+
+
+def test_a_processor_that_cannot_be_made_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    def stumble(*_: Any, **__: Any) -> None:
+        raise ImportError("requires torchvision")
+
+    small = wrapper("llava")
+    small._module.save_pretrained(tmp_path)
+    small.tokenizer.save_pretrained(tmp_path)
+    assert load(tmp_path).processor is None  # no file of one: nothing to say
+    monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", stumble)
+    with pytest.warns(UserWarning, match="images= is not taken: requires torchvision"):
+        model = load(tmp_path)
+    assert model.processor is None and model.tokenizer is not None
+
+
+def gemma3(small: Any) -> Any:
+    """Gemma 3's own processor over the small wrapper's sizes."""
+    from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
+    from transformers.models.gemma3.processing_gemma3 import Gemma3Processor
+
+    soft, side = small.config.image_token_id, small.vision.image_size
+    tokenizer = tiny.byte_tokenizer(320, {soft: "<image_soft_token>", 300: "<start_of_image>", 301: "<end_of_image>"})
+    named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    for name, value in {**named, "boi_token_id": 300, "image_token_id": soft}.items():
+        setattr(tokenizer, name, value)
+    pictures = Gemma3ImageProcessorPil(size={"height": side, "width": side})
+    return Gemma3Processor(pictures, tokenizer, image_seq_length=small.config.mm_tokens_per_image)
+
+
+def idefics3(small: Any) -> Any:
+    """Idefics 3's own processor, which hands pictures in by row of the batch."""
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+    from transformers.models.idefics3.processing_idefics3 import Idefics3Processor
+
+    longest = {"longest_edge": small.vision.image_size}
+    names = {small.config.image_token_id: "<image>", 300: "<fake_token_around_image>", 301: "<end_of_utterance>"}
+    count = (small.vision.image_size // small.vision.patch_size // small.config.scale_factor) ** 2
+    pictures = Idefics3ImageProcessorPil(size=longest, max_image_size=longest, do_image_splitting=False)
+    return Idefics3Processor(pictures, tiny.byte_tokenizer(320, names), image_seq_len=count)
+
+
+@pytest.mark.parametrize("made", [gemma3, idefics3])
+def test_real_processors_take_one_two_and_no_pictures(made: Any) -> None:
+    small = wrapper(made.__name__)
+    model = load(small._module, processor=made(small))
+    pictures = [[pictured(0)], [pictured(1), pictured(2)], []]
+    with torch.no_grad(), model.trace([PROMPT] * 3, images=pictures):
+        mask, features = model.vision.image_token_mask, model.vision.image_features
+        entering, together = model.layers[0].layer_input, model.logits.clone()
+    assert mask.sum(1).tolist() == [4, 8, 0]
+    assert torch.equal(entering[mask], features)
+    for row, own in enumerate(pictures):
+        alone = logits(model, PROMPT, images=own)[0]
+        assert torch.allclose(together[row, -len(alone) :], alone, atol=1e-3), row
 
 
 def test_a_batch_of_pixels_needs_no_processor() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,11 @@ def _processor(name: str, shared: dict[str, Any]) -> Any:
     """The processor saved beside a wrapper; None where there is none, and the model is used on text alone."""
     from transformers import AutoProcessor
 
-    with contextlib.suppress(OSError, ValueError):
+    try:
         found = AutoProcessor.from_pretrained(name, **shared)
-        return found if hasattr(found, "image_processor") else None
-    return None
+    except (OSError, ValueError):
+        return None
+    except (ImportError, AttributeError) as fault:  # some ask for torchvision, and stumble where it is not installed
+        warnings.warn(f"the processor of {name} cannot be made here, so images= is not taken: {fault}", stacklevel=2)
+        return None
+    return found if hasattr(found, "image_processor") else None
