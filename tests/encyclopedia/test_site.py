@@ -97,7 +97,10 @@ def test_html_is_valid(site):
         parser.parse(path.read_text(encoding="utf-8"))
         wrong += [f"{path.name}: {at}: {code} {data}" for at, code, data in parser.errors]
     assert wrong == []
-    for path in [*families_shown, *others]:  # what the parser lets pass: a caption comes first, a label names one control
+    for path in [
+        *families_shown,
+        *others,
+    ]:  # what the parser lets pass: a caption comes first, a label names one control
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"<(?:colgroup|thead|tbody)[^>]*>(?:(?!</table>).)*<caption", text, re.DOTALL), path
         assert not re.search(r"<label(?:(?!</label>).)*<output", text, re.DOTALL), path

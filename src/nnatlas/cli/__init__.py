@@ -16,7 +16,10 @@ import typer
 
 from nnatlas.cli.failures import Commands
 
-COMMANDS = ("lens", "patterns", "attribute", "patch", "steer", "show", "support", "check", "pull", "find", "families", "page", "draft", "version")
+COMMANDS = (
+    "lens", "patterns", "attribute", "patch", "steer", "show", "support", "check", "pull", "find", "families", "page", "draft",
+    "version",
+)  # fmt: skip
 GROUPS = ("apex", "encyclopedia")
 """Modules here that bring an `app` of their own, mounted if they are there."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from nnatlas.encyclopedia.generated_facts import Facts, capital, link, listed
 from nnatlas.encyclopedia.notes import Items, Part, Text
+from nnatlas.encyclopedia.outline import Variant
 from nnatlas.families._row import Family
 from nnatlas.places import Absent
 from nnatlas.values import HOSTS, RARE, VALUES
@@ -71,10 +73,14 @@ def absent(facts: Facts) -> Iterator[Part]:
     """What blocks do not have, by reason: parts as a whole, and single values."""
     missing: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for key in (*HOSTS, *VALUES):
-        for why, blocks in facts.of_variants(lambda variant, key=key: variant.bound.absent.get(key, "")).items():
+        for why, blocks in facts.of_variants(partial(_why_not, key)).items():
             missing.setdefault((why, blocks), []).append(key)
     if missing:
         yield Items(tuple(_lacking(facts, keys, *at) for at, keys in missing.items()))
+
+
+def _why_not(key: str, variant: Variant) -> str:
+    return variant.bound.absent.get(key, "")
 
 
 def _lacking(facts: Facts, keys: list[str], why: str, blocks: tuple[int, ...]) -> Text:

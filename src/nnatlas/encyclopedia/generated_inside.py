@@ -63,8 +63,8 @@ def _equations(facts: Facts) -> Iterator[Part]:
             yield Text(f"{capital(facts.where(tuple(sorted(blocks))))}:")
         if lines:
             yield Equations(lines, Mark("measured", "the laws chain and residual of nnatlas check"))
-    for reason, blocks in facts.of_variants(lambda variant: variant.no_identity).items():
-        yield facts.by_row(f"What a block returns is no plain sum in {facts.where(blocks)}: {reason}.")
+    for reason, where in facts.of_variants(lambda variant: variant.no_identity).items():
+        yield facts.by_row(f"What a block returns is no plain sum in {facts.where(where)}: {reason}.")
 
 
 _NORMS: Final = {
