@@ -13,7 +13,7 @@ from nnatlas import families
 from nnatlas.check.vision import sweeping
 from nnatlas.cli import build
 from nnatlas.errors import InputError
-from nnatlas.families import wrappers
+from nnatlas.families import towers, wrappers
 
 IMAGE_TYPES = sorted(set(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES) & set(families.rows()))
 
@@ -34,6 +34,11 @@ def test_at_least_forty_wrappers_pass_every_law() -> None:
     for one in kept.types.values():
         assert "vision.patch_embeddings" in one["served"]
         assert one["laws"]["pure"] == one["laws"]["held"] == "holds"
+
+
+def test_every_tower_row_was_proven_by_some_wrapper() -> None:
+    proven = {one["tower"] for one in sweeping.read().types.values()} | {"llama4"}  # see test_llama4.py
+    assert proven == {row.name for row in towers.rows().values()}
 
 
 def test_all_but_four_hold_the_scatter_exactly() -> None:

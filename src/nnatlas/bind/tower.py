@@ -43,7 +43,7 @@ class BoundTower(BoundModel):
         self.root = Host("vision", "vision", module, path, self, {}, self.family.cells)
         self._find_tower_roles()
         layers = self.root.roles["layers"]
-        stack = () if isinstance(layers, Absent) else layers[0]
+        stack: Any = () if isinstance(layers, Absent) else layers[0]
         self.blocks += [self._block(at, block) for at, block in enumerate(stack)]
         last = self.blocks[-1] if self.blocks else None
         self.root.roles["last"] = Absent("this tower has no blocks") if last is None else (last.module, last.path)
@@ -106,7 +106,7 @@ class BoundTower(BoundModel):
         return {name: size for name, size in found.items() if isinstance(size, int)}
 
     @property
-    def names(self) -> dict[str, tuple[Host, str]]:  # type: ignore[override]
+    def names(self) -> dict[str, tuple[Host, str]]:
         """Host and value by the name that `collect` takes: `vision.layers.0.layer_output`."""
         dotted = {host: host.name.replace("[", ".").replace("]", "") for host in self._hosts()}
         return {f"{name}.{value}": (host, value) for host, name in dotted.items() for value in host.values}

@@ -72,8 +72,8 @@ def _declared(model: BoundModel, point: Point) -> Position | None:
 def _within(model: BoundModel, point: Point) -> Position | None:
     """Outside the blocks: while the point's module runs; in a tower of which nothing has been learned, before the blocks."""
     start, end = (model.outer.get((point.inside, stage, "")) for stage in (INPUT, OUTPUT))
-    within = start is not None and end is not None and start.phase == end.phase
-    if within and point.stage not in (INPUT, OUTPUT):
+    inside = point.stage not in (INPUT, OUTPUT)
+    if inside and start is not None and end is not None and start.phase == end.phase:
         return Position(start.phase, 0, start.first, end.last)
     return Position(BEFORE, 0, START, END) if point.ahead else None
 

@@ -83,7 +83,12 @@ class Run:
         """Have something done in the forward's greenlet before the model is called."""
         call = self._call
         assert call is not None
-        self._call = lambda: (prepare(), call())[1]
+
+        def prepared() -> Any:
+            prepare()
+            return call()
+
+        self._call = prepared
 
     def stop(self) -> None:
         """Abandon the rest of the forward; the body goes on, but nothing more can be read."""
@@ -124,7 +129,9 @@ class Run:
             self._taps.clear()
             if self in self.model.runs:
                 self.model.runs.remove(self)
-            self.forward = self.mask = self.ids = self._call = self._failure = self._wanted = self.stands = self._stop = None
+            self.forward = self.mask = self.ids = self._call = self._failure = self._wanted = self.stands = (
+                self._stop
+            ) = None
             self._past.clear()
             self.watches.clear()
             self.lessons.clear()

@@ -201,7 +201,7 @@ def _pretrained(
 ) -> tuple[nn.Module, Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
-    shared = {
+    shared: dict[str, Any] = {
         key: options[key]
         for key in ("revision", "token", "trust_remote_code", "cache_dir", "local_files_only")
         if key in options

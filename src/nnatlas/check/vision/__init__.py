@@ -78,11 +78,10 @@ def _values(trial: Sighted, findings: Iterable[Finding]) -> dict[str, Measured]:
     found: dict[str, Measured] = {}
     own = list(findings)
     for seen in trial.served:
-        said = {
-            what: _said([one for one in own if one.law == law and one.value == seen.key])
-            for what, law in (("read", "shape"), ("write", "causal"))
-        }
-        found.setdefault(seen.key, Measured(str(seen.point.layout), "everywhere", **said))
+        read, write = (
+            _said([one for one in own if one.law == law and one.value == seen.key]) for law in ("shape", "causal")
+        )
+        found.setdefault(seen.key, Measured(str(seen.point.layout), "everywhere", read=read, write=write))
     for key, value in VISION.items():
         host = trial.tower.root if value.host == "vision" else trial.tower.projector
         if key not in found:

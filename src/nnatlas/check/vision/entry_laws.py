@@ -39,7 +39,8 @@ def _entry(trial: Sighted) -> tuple[Tensor, Tensor, Tensor]:
     names = ["vision.image_token_mask", "vision.image_features", "layers.0.layer_input"]
     with torch.no_grad():
         found = trial.model.collect(trial.batch, names)
-    return tuple(found[name].clone() for name in names)  # type: ignore[return-value]
+    mask, features, entering = (found[name].clone() for name in names)
+    return mask, features, entering
 
 
 def zeroed(trial: Sighted) -> Iterator[Finding]:
@@ -67,19 +68,24 @@ def reads(trial: Sighted) -> Iterator[Finding]:
     before = _projector_input(trial, None)
     for name in tower.reads:
         after = _projector_input(trial, name)
-        moved = apart(after, before) if isinstance(after, Tensor) else after
+        moved = _moved(after, before)
         wrong = (
             None if isinstance(moved, float) and moved > trial.allowed else f"a write there does not reach it: {moved}"
         )
         yield trial.finding("reads", "projector.projector_input", f"vision.{name}", wrong, "the projector reads this")
     for name in _unread(trial):
         after = _projector_input(trial, name)
-        wrong = (
-            None if isinstance(after, Tensor) and apart(after, before) == 0 else "a write there reaches the projector"
-        )
+        wrong = None if _moved(after, before) == 0 else "a write there reaches the projector"
         yield trial.finding(
             "reads", "projector.projector_input", f"vision.{name}", wrong, "the projector does not read this"
         )
+
+
+def _moved(after: Tensor | str, before: Tensor | str) -> float | str:
+    """How far the projector's input moved, or what kept it from being read."""
+    if isinstance(after, Tensor) and isinstance(before, Tensor):
+        return apart(after, before)
+    return after if isinstance(after, str) else str(before)
 
 
 def _unread(trial: Sighted) -> list[str]:

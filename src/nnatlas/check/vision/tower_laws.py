@@ -159,7 +159,7 @@ def _is_what_is_read(trial: Sighted, seen: Seen) -> bool:
     return seen.name == "layer_input" and seen.host.owner.in_front and above in trial.tower.reads
 
 
-def _moved(trial: Sighted, seen: Seen, edit: Callable[[Any, Point, Tensor], None]) -> Tensor | str:
+def _moved(trial: Sighted, seen: Seen, edit: Callable[[Any, Point, Tensor], Any]) -> Tensor | str:
     """The logits after an edit of the whole value."""
     point = seen.point
     assert isinstance(point, Point)
@@ -180,8 +180,8 @@ def _noise(value: Tensor, name: str) -> Tensor:
     return torch.where(counted, value + noise * size, value)
 
 
-_EDITS: dict[str, Callable[[Any, Point, Tensor], None]] = {
-    "in place": lambda run, point, value: value.copy_(_noise(value, point.name)),  # type: ignore[func-returns-value]
+_EDITS: dict[str, Callable[[Any, Point, Tensor], Any]] = {
+    "in place": lambda run, point, value: value.copy_(_noise(value, point.name)),
     "by assignment": lambda run, point, value: run.write(point, _noise(value, point.name)),
     "of a clone": lambda run, point, value: run.write(point, value.clone()),
 }

@@ -6,7 +6,7 @@ from nnatlas.families.towers._shapes import VIT, WITH_CLASS
 TOWERS = (
     VIT.but(
         name="clip",
-        covers="clip_vision_model kosmos_2_vision_model idefics_vision git_vision_model",
+        covers="clip_vision_model idefics_vision",
         axes=WITH_CLASS,
         norm=absent("the tower's last norm reads the class token alone, which no projector reads"),
     ),

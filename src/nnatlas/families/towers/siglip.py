@@ -22,7 +22,6 @@ TOWERS = (
         patch_embeddings=CUT_ALREADY,
         notes={"layer_output": "images of fewer patches are filled up to the most; masked attention keeps the filling out"},
     ),
-    VIT.but(name="molmo2", covers="molmo2_vision", patch_embeddings=CUT_ALREADY),
     VIT.but(
         name="video_llama_3",
         covers="video_llama_3_vision",

@@ -8,14 +8,17 @@ _PACKED = USUAL.but(
     projector=("model.visual.merger", "model.vision_tower.merger", "model.vision_tower.patch_merger"),
     pictures="packed",
 )
-_DEEP = dict(adds="base calls _deepstack_process[{}] > in.visual_embeds", added_after="vision_config.deepstack_visual_indexes")
-
+_DEEPSTACK = _PACKED.but(
+    "",
+    adds="base calls _deepstack_process[{}] > in.visual_embeds",
+    added_after="vision_config.deepstack_visual_indexes",
+)
 _WINDOWS = {"*.window_size": 28, "*.fullatt_block_indexes": [1]}
 
 WRAPPERS = (
     _PACKED.but("qwen2_vl qwen3_5 qwen3_5_moe qwen4_exp"),
     _PACKED.but("qwen2_5_vl qwen2_5_omni_thinker exaone4_5", tiny=_WINDOWS),
-    _PACKED.but("qwen3_vl qwen3_vl_moe cosmos3_omni qwen3_omni_moe_thinker cohere_compass", **_DEEP),
+    _DEEPSTACK.but("qwen3_vl qwen3_vl_moe cosmos3_omni qwen3_omni_moe_thinker cohere_compass"),
     _PACKED.but("glm4v glm46v glmga glm4v_moe glm_ocr glm5_next"),
     _PACKED.but("hunyuan_vl", breaks={"rows": "images are numbered through the whole batch, in transformers itself"}),
     _PACKED.but("hy_v4_vl"),
