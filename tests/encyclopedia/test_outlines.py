@@ -24,7 +24,7 @@ def test_the_bundled_models_own_measurement_tells_what_it_does():
     assert "borrows keys" not in facts  # its latent blocks expand their own, they borrow none
 
 
-@pytest.mark.parametrize("model_type", ["llama", "cohere2", "mixtral", "gpt2", "apex1", "mamba2"])
+@pytest.mark.parametrize("model_type", ["llama", "cohere2", "mixtral", "gpt2", "apex1", "mamba2", "llava"])
 def test_made_again_they_are_the_same(model_type):
     from nnatlas.encyclopedia.outlining import outline
 
