@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.tiny_models import IDS, left_alone, tiny
 
 from nnatlas.errors import LayoutError
-from tests.tiny_models import IDS, left_alone, tiny
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "mixtral"])
@@ -52,3 +52,15 @@ def test_only_rows_are_free():
     model = tiny("llama")
     with pytest.raises(LayoutError, match="hidden_size is 64"), model.trace(IDS, growing=True) as run:
         run.layers[1].layer_output = run.layers[1].layer_output[..., :5]
+
+
+def test_positions_may_be_left_out_where_the_sum_with_others_allows_it():
+    model = tiny("llama")
+    with torch.no_grad(), model.trace(IDS):
+        expected = model.logits
+    with torch.no_grad(), model.trace(IDS, growing=True) as run:
+        run.layers[-1].mlp_input = run.layers[-1].mlp_input[:, -1:]
+        assert run.layers[-1].mlp.mlp_output.shape == (1, 1, 64)
+        logits = run.logits
+    torch.testing.assert_close(logits[:, -1], expected[:, -1], atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(logits[:, 0], expected[:, 0], atol=1e-2)

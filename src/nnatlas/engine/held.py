@@ -240,14 +240,15 @@ def late_edit(point: Point | Computed) -> AtlasError:
 def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor, growing: bool = False) -> Tensor:
     """The assigned value as a tensor of the right shape; numbers fill, anything else must fit exactly.
 
-    In a growing run the first axis is free where it is the batch.
+    In a growing run the batch is free, and the positions where they come next.
     """
     if isinstance(value, int | float):
         return torch.full(shape, value, dtype=native.dtype, device=native.device)
     if not isinstance(value, Tensor):
         raise LayoutError(f"{point.name} takes a tensor {point.layout} or a number, not a {type(value).__name__}")
     if growing and point.layout.axes[:1] == ("batch",) and value.ndim == len(shape):
-        shape = torch.Size((len(value), *shape[1:]))
+        free = 1 + (point.layout.axes[1:2] == ("seq",))
+        shape = torch.Size((*value.shape[:free], *shape[free:]))
     if value.shape != shape:
         why = layouts.fault(point.layout, value.shape, point.sizes) or f"the tensor is {list(value.shape)}"
         raise LayoutError(

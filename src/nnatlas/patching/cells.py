@@ -52,6 +52,11 @@ class Swept:
         """Whether it is what leaves the block, so that the block itself need not be run again."""
         return self.keys == ("block.layer_output",)
 
+    @property
+    def before_mlp(self) -> bool:
+        """Whether the last block's MLP may be left to its last position: nothing of it is patched."""
+        return not any(key.startswith("mlp.") or "mlp_" in key for key in self.keys)
+
     def cells(self, values: Mapping[int, Tensor]) -> Iterator[Cell]:
         """Every cell, layer by layer; `values` are one row of the value in each block, without the batch axis."""
         for layer, value in values.items():

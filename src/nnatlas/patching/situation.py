@@ -60,6 +60,10 @@ class Situation:
         """Run the base prompt with its keys and values recorded; without, where the model does not take the recorder."""
         from transformers import DynamicCache
 
+        recurrent = next((at for at, block in enumerate(self.model.layers) if hasattr(block, "linear_attn")), None)
+        if recurrent is not None:
+            self.no_cache = f"block {recurrent} remembers earlier positions by a state, not by keys and values"
+            return self.forward(probes, keep=self.values)
         cache = DynamicCache()  # made without a config, it keeps all positions in every block, sliding ones too
         try:
             logits = self.forward(probes, cache=cache, keep=self.values)
@@ -80,6 +84,12 @@ class Situation:
                 held = list(keys.shape) if isinstance(keys, Tensor) else "nothing"
                 return f"block {block} keeps {held}, not keys of {self.length} positions"
         return ""
+
+    @property
+    def trimmable(self) -> bool:
+        """Whether the last block's MLP can be given fewer positions."""
+        served = self.model.support().rows["block.mlp_input"]
+        return self.swept.before_mlp and served.everywhere
 
     # -- which cells are worth a patch -----------------------------------------------------------------------------
 
@@ -119,12 +129,13 @@ class Situation:
         start: int = 0,
         cache: Any = None,
         growing: bool = False,
+        trimmed: bool = False,
         keep: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """Logits `[1 + cells, vocab_size]` at the last position, float32: of the base run, and with each cell patched.
 
         `start` leaves out the positions before, which `cache` must hold.  With `growing`, rows join where their cell is
-        patched.  `keep` receives the base run's own values.
+        patched; with `trimmed`, the last MLP reads the last position only.  `keep` receives the base run's own values.
         """
         here: dict[int, dict[int, Cell]] = {}
         for row, cell in enumerate(cells, 1):
@@ -132,6 +143,8 @@ class Situation:
         rows = 1 if growing else 1 + len(cells)
         with torch.no_grad(), self.model.trace(**self.call(rows, start, cache), growing=growing) as run:
             for layer, name in self.source.names.items():
+                if trimmed and self.swept.leaving and layer == self.model.num_layers - 1:
+                    _trim(run)
                 if layer in here and growing:
                     self._grow(run.layers[layer], len(here[layer]))
                 if layer in here or keep is not None:
@@ -140,6 +153,8 @@ class Situation:
                         keep[layer] = value[0].clone()
                     for row, cell in here.get(layer, {}).items():
                         self.patch(value[row], cell)
+            if trimmed and not self.swept.leaving:
+                _trim(run)
             _contiguous_head(run)
             return run.logits[:, -1].float()
 
@@ -158,13 +173,10 @@ class Situation:
     def call(self, rows: int, start: int = 0, cache: Any = None) -> dict[str, Any]:
         """What `trace` is called with: the base prompt in so many rows, from a position on."""
         takes = inspect.signature(inspect.unwrap(type(self.model._module).forward)).parameters
-        call: dict[str, Any] = {
-            "inputs": {
-                "input_ids": self.ids[None, start:].expand(rows, -1),
-                "attention_mask": torch.ones(rows, self.length, dtype=torch.long),
-            },
-            "use_cache": cache is not None,
-        }
+        inputs = {"input_ids": self.ids[None, start:].expand(rows, -1)}
+        if "attention_mask" in takes:
+            inputs["attention_mask"] = torch.ones(rows, self.length, dtype=torch.long)
+        call: dict[str, Any] = {"inputs": inputs, "use_cache": cache is not None}
         if cache is not None:
             call["cache" if "cache" in takes else "past_key_values"] = cache
         if start and "position_ids" in takes:
@@ -177,6 +189,11 @@ class Situation:
         """What enters the first block, of the base run and of the source run, `[1, seq, hidden_size]`."""
         with torch.no_grad():
             return [self.model.collect(ids[None], ENTRY)[ENTRY] for ids in (self.ids, self.source.ids)]
+
+
+def _trim(run: Any) -> None:
+    """Leave out of the last MLP the positions that nothing reads any more; they get the last one's output as well."""
+    run.layers[-1].mlp_input = run.layers[-1].mlp_input[:, -1:]
 
 
 def _contiguous_head(run: Any) -> None:

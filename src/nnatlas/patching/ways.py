@@ -3,7 +3,8 @@
 A patch at block l and position p changes nothing below l and, where attention is causal, nothing before p.
 
 - `CAUSAL`: one pass for each position p, on the tokens from p on, over the base run's keys and values of those before; it
-  goes up the stack once, and at each block the rows patched there join the batch.
+  goes up the stack once, and at each block the rows patched there join the batch.  In the last block only the last
+  position goes through the MLP, where the sum with it allows that.
 - `ABOVE`: the same on whole prompts, for blocks that remember earlier positions otherwise than by keys and values.
 - `PLAIN`: whole prompts through all blocks, a row for each patch.
 
@@ -35,14 +36,15 @@ class Way(NamedTuple):
     """How a sweep is run, in words for the reader."""
 
     words: str
-    growing: bool
-    cached: bool
+    growing: bool = False
+    cached: bool = False
+    trimmed: bool = False
 
 
 CAUSAL = Way("only blocks above and positions from each patch on, many patches to a forward", True, True)
-ABOVE = Way("only blocks above each patch, many patches to a forward", True, False)
-PLAIN = Way("whole forwards, many patches to a batch", False, False)
-WAYS = (CAUSAL, ABOVE, PLAIN)
+ABOVE = Way("only blocks above each patch, many patches to a forward", True)
+PLAIN = Way("whole forwards, many patches to a batch")
+WAYS = (CAUSAL._replace(trimmed=True), CAUSAL, ABOVE, PLAIN)
 
 
 class Swept(NamedTuple):
@@ -65,23 +67,26 @@ def run_sweep(situation: Situation, measure: Measure, ways: Sequence[Way] = WAYS
     """
     cells = situation.cells()
     *quick, last = ways
-    reasons: list[str] = []
+    reasons: dict[str, str] = {}
     for way in quick:
         why = _forbidden(situation, way)
         if not why:
             try:
-                return Swept(_numbers(situation, way, cells, measure), way, tuple(reasons))
+                reasons.pop(way.words, None)
+                return Swept(_numbers(situation, way, cells, measure), way, tuple(reasons.values()))
             except Exception as wrong:  # noqa: BLE001  whatever it is, a plainer way decides
                 why = str(wrong) if isinstance(wrong, Deviates) else shortly(wrong)
-        reasons.append(why)
+        reasons[way.words] = why
     try:
-        return Swept(_numbers(situation, last, cells, measure), last, tuple(reasons))
+        return Swept(_numbers(situation, last, cells, measure), last, tuple(reasons.values()))
     except Deviates as wrong:
         why = "a row depends on the others of its batch, or on chance (is the model in training mode?)"
         raise LawBroken(f"{wrong}: {why}") from None
 
 
 def _forbidden(situation: Situation, way: Way) -> str:
+    if way.trimmed and not situation.trimmable:
+        return "the last MLP may be left out nowhere"
     return (situation.no_cache or situation.acausal) if way.cached else ""
 
 
@@ -89,7 +94,7 @@ def _numbers(situation: Situation, way: Way, cells: Sequence[Cell], measure: Mea
     found: dict[Cell, float] = {}
     for start, patched in _passes(situation, way, cells):
         cache = before(situation.cache, start) if way.cached else None
-        logits = situation.forward(patched, start, cache, way.growing)
+        logits = situation.forward(patched, start, cache, way.growing, way.trimmed)
         _check(situation, patched, logits)
         found |= zip(patched, measure(logits[1:]).tolist(), strict=True)
     return found
