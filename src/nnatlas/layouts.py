@@ -46,6 +46,7 @@ AXES: Final = {
     "windowed_patches": "the patches of all images, window after window",
     "chunk": "patches of the first image (or window): this attention is called once for each, and the first is served",
     "image_tokens": "places of images in the token stream, in order",
+    "frames": "frames of the first picture: the convolution over rows and columns is called once for each",
     "rows": "rows of patches",
     "columns": "patches of a row",
     "windows": "squares of patches that attend among themselves",

@@ -21,6 +21,8 @@ _BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids
 _BY_TOKEN_AND_IMAGE = ("image_attention_mask", "cross_attention_mask")
 _BY_ROW = ("by_row", "by_row_masked", "in_tiles")
 """Forms in which pixels have an axis for the rows of the batch."""
+_SIDE_BY_SIDE = ("strip",)
+"""Forms in which the patches of all pictures stand side by side."""
 
 
 class ImagePreparer(Preparer):
@@ -80,13 +82,16 @@ class ImagePreparer(Preparer):
         width = max(row["input_ids"].shape[1] for row in rows)
         names = dict.fromkeys(name for row in rows for name in row)
         found: Batch = {}
+        form = self.tower.wrapper.pictures
         for name in names:
             if name in _BY_TOKEN:
                 found[name] = torch.cat([self._padded_left(row, name, width) for row in rows])
             elif name in _BY_TOKEN_AND_IMAGE:
                 found[name] = self._looks(rows, name, width)
+            elif name == "pixel_values" and form in _SIDE_BY_SIDE:
+                found[name] = torch.cat([row[name] for row in rows if name in row], -1)
             else:
-                found[name] = _laid_together([row.get(name) for row in rows], self.tower.wrapper.pictures in _BY_ROW)
+                found[name] = _laid_together([row.get(name) for row in rows], form in _BY_ROW)
         return found
 
     def _looks(self, rows: list[Batch], name: str, width: int) -> Tensor:

@@ -92,6 +92,12 @@ def squares(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     return {"pixel_values": torch.cat(flat), "image_grid_thw": torch.tensor([[1, *one.shape[1:3]] for one in cut])}
 
 
+def flat_squares(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [patches, 3 * patch * patch]` of all pictures end to end, row by row, with rows and columns of each."""
+    made = squares(config, pictures)
+    return {"pixel_values": made["pixel_values"].flatten(1), "image_grid_hw": made["image_grid_thw"][:, 1:]}
+
+
 def cells(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     """`pixel_values [cells, side, side, 3]`: each cell as many pixels as become one token, with the grid of cells."""
     side = patch_of(config) * _merge(config)
@@ -107,6 +113,14 @@ def shaped(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     flat = torch.stack([one.permute(1, 2, 3, 4, 0).flatten(0, 1).flatten(1) for one in cut])
     shapes = torch.tensor([list(one.shape[1:3]) for one in cut])
     return {"pixel_values": flat, "spatial_shapes": shapes, "pixel_attention_mask": torch.ones(flat.shape[:2]).long()}
+
+
+def strip(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [1, 3, patch, patches * patch]`: the patches of all pictures side by side, with rows and columns of each."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch) for one in pictures]  # 3, rows, columns, patch, patch
+    flat = torch.cat([one.permute(0, 3, 1, 2, 4).flatten(2) for one in cut], -1)
+    return {"pixel_values": flat[None], "target_sizes": torch.tensor([list(one.shape[1:3]) for one in cut])}
 
 
 def positioned(config: Any, pictures: Sequence[Tensor]) -> Pixels:
@@ -130,5 +144,19 @@ def in_tiles(config: Any, pictures: Sequence[Tensor]) -> Pixels:
 
 FORMS: dict[str, Form] = {
     form.__name__: form
-    for form in (images, sized, tiled, by_row, by_row_masked, packed, squares, cells, shaped, positioned, in_tiles)
+    for form in (
+        images,
+        sized,
+        tiled,
+        by_row,
+        by_row_masked,
+        packed,
+        squares,
+        flat_squares,
+        cells,
+        shaped,
+        strip,
+        positioned,
+        in_tiles,
+    )
 }

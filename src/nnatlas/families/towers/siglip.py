@@ -23,6 +23,13 @@ TOWERS = (
         notes={"layer_output": "images of fewer patches are filled up to the most; masked attention keeps the filling out"},
     ),
     VIT.but(
+        name="minicpm",
+        covers="minicpm_ocr_vision minicpmv4_6_vision minicpmv4_7_vision",
+        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        notes={"layer_output": "a merger between two of the blocks makes one patch of every four"},
+        patch_embeddings="patch_embed > out : one hidden_size rows columns as one rows columns hidden_size",
+    ),
+    VIT.but(
         name="video_llama_3",
         covers="video_llama_3_vision",
         axes=PACKED,

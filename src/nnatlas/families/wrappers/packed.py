@@ -1,6 +1,6 @@
 """Wrappers of the Qwen build: packed patches with a grid for each picture, positions of three kinds, a merger in the tower."""
 
-from nnatlas.families._wrapper import USUAL, multiplied
+from nnatlas.families._wrapper import USUAL, multiplied, scattered
 
 _PACKED = USUAL.but(
     "",
@@ -32,8 +32,22 @@ WRAPPERS = (
         tiny=_WINDOWS,
         cells=multiplied("root.model", "root.model.language_model.embedding_multiplier"),
     ),
-    _PACKED.but("minimax_m3_vl", projector="model.multi_modal_projector"),
+    _PACKED.but("minimax_m3_vl lfm3_vl", projector="model.multi_modal_projector"),
     _PACKED.but("muse_glimmer muse_spark", projector="model.vision_adapter", tiny={"out_hidden_size": 256}),
+    _PACKED.but(
+        "minicpm_ocr minicpmv4_6 minicpmv4_7",
+        projector="model.merger",
+        pictures="strip",
+        tiny={"image_token_id": 300, "*.insert_layer_id": 0},
+    ),
+    _PACKED.but(
+        "nemotron_h_omni",
+        vision="vision_model",
+        projector="multi_modal_projector",
+        cells=scattered("root"),
+        pictures="flat_squares",
+        tiny={"image_token_id": 300},
+    ),
     _PACKED.but("kimi_k25", projector="model.mm_projector", pictures="squares"),
     _PACKED.but("inkling2 inkling2_loop", pictures="cells"),
 )
