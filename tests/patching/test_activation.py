@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tests.patching.naive import CLEAN, CORRUPTED, by_head, by_position, metric, model_of
@@ -10,8 +12,9 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, LawBroken, Unavailable
 from nnatlas.patching import activation_patching, ways
+from nnatlas.patching.cells import Cell
 from nnatlas.patching.situation import Situation
-from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN
+from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN, Way
 
 # the way that each kind of structure allows; whether it is gone is found out by trying, so a name decides nothing
 BUILDS = {
@@ -230,6 +233,20 @@ def test_only_what_a_patch_can_change_is_run(monkeypatch):
         for handle in handles:
             handle.remove()
     assert quickly < 0.4 * sum(work)
+
+
+def test_forwards_begin_where_that_is_cheapest():
+    """30 blocks x 16 positions, the first shared: three positions to a forward; more rows go by themselves."""
+    situation = SimpleNamespace(same=1, length=16, logits=range(1000))
+
+    def starts(rows: int, way: Way) -> list[tuple[int, int]]:
+        cells = [Cell(layer, at) for layer in range(rows) for at in range(1, 16)]
+        return [(start, len(here)) for start, here in ways._passes(situation, way, cells)]
+
+    assert starts(30, CAUSAL) == [(1, 90), (4, 90), (7, 90), (10, 90), (13, 90)]
+    assert starts(100, CAUSAL) == [(at, 100) for at in range(1, 16)]
+    assert starts(300, CAUSAL)[:3] == [(1, 273), (1, 27), (2, 292)]  # 4096 tokens at most
+    assert starts(30, ABOVE) == [(0, 256), (0, 194)]
 
 
 # --- what cannot be swept -----------------------------------------------------------------------------------------------

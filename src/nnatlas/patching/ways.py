@@ -2,9 +2,9 @@
 
 A patch at block l and position p changes nothing below l and, where attention is causal, nothing before p.
 
-- `CAUSAL`: one pass for each position p, on the tokens from p on, over the base run's keys and values of those before; it
-  goes up the stack once, and at each block the rows patched there join the batch.  In the last block only the last
-  position goes through the MLP, where the sum with it allows that.
+- `CAUSAL`: one pass for each position p (or a few neighbours, where that is cheaper), on the tokens from p on, over the
+  base run's keys and values of those before; it goes up the stack once, and at each block the rows patched there join the
+  batch.  In the last block only the last position goes through the MLP, where the sum with its output allows that.
 - `ABOVE`: the same on whole prompts, for blocks that remember earlier positions otherwise than by keys and values.
 - `PLAIN`: whole prompts through all blocks, a row for each patch.
 
