@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nnatlas import families
 from nnatlas.encyclopedia.flagships import flagship
@@ -16,6 +18,8 @@ from nnatlas.traits.measured import Kept, read
 
 OWN: Final = Path(__file__).parents[1] / "data" / "own_types.json"
 """Types defined here rather than in transformers, measured in the same form as `support.json`."""
+TOWERS: Final = Path(__file__).parents[1] / "data" / "vision.json"
+"""What `nnatlas check --all --vision` found of the towers in front of text models."""
 
 
 @cache
@@ -27,6 +31,17 @@ def own() -> Kept:
 def measured(model_type: str) -> Measurement | None:
     """What was measured of a type, or None."""
     return kept().types.get(model_type) or own().types.get(model_type)
+
+
+@cache
+def _towers() -> dict[str, Any]:
+    return json.loads(TOWERS.read_text(encoding="utf-8"))["types"] if TOWERS.is_file() else {}
+
+
+def tower(model_type: str) -> Mapping[str, Any] | None:
+    """What was measured of a type's tower: `served` values and `laws`; None where it was not run with an image."""
+    found: Mapping[str, Any] | None = _towers().get(model_type)
+    return found
 
 
 def types() -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from nnatlas.encyclopedia.behaviour import Behaviour, behaviour, sample, says
 from nnatlas.encyclopedia.flagships import SMALL, Flagship, configuration, drawn, flagship
 from nnatlas.encyclopedia.outline import Bound, Outline, Variant
 from nnatlas.encyclopedia.printout import folded
-from nnatlas.layouts import custom
 from nnatlas.model import StandardizedTransformer, load
 from nnatlas.model.printing import Tree
 from nnatlas.places import Absent
@@ -156,8 +155,9 @@ def _bound(top: Host, hosts: Sequence[Host]) -> Bound:
                 absent[value.key] = place.reason
                 continue
             cells[value.key] = place.text
-            if place.axes:
-                layouts[value.key] = str(custom(place.axes))
+            layout = host.point(value.name).layout
+            if layout != value.layout:
+                layouts[value.key] = str(layout)
     absent |= {name: at.reason for host in hosts for name, at in host.roles.items() if isinstance(at, Absent)}
     sizes = {axis: size for host in hosts for axis, size in host.sizes.items() if isinstance(size, int)}
     return Bound(roles, classes, cells, absent, layouts, sizes)

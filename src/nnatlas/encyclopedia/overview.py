@@ -8,7 +8,7 @@ from typing import Any
 
 from nnatlas import families, kin
 from nnatlas.encyclopedia import measurements, notes
-from nnatlas.encyclopedia.outline import Outline
+from nnatlas.encyclopedia.outline import Bound, Outline
 from nnatlas.encyclopedia.page import named, row_of
 from nnatlas.encyclopedia.words import place_words
 from nnatlas.families._row import Family
@@ -121,7 +121,7 @@ def value_page(value: Value, outlines: Outlines) -> ValuePage:
     for name, outline in outlines.items():
         for bound in outline.at(value.host):
             if (cell := bound.cells.get(value.key)) is not None:
-                words.setdefault(cell, place_words(cell, type(bound)(), type(bound)()))
+                words.setdefault(cell, place_words(cell, Bound(), Bound(), value.host))
                 read.setdefault(cell, []).append(name)
                 having.add(name)
         if name not in having:

@@ -6,9 +6,9 @@ the failures that were found, and what takes no edit or has no gradient by its n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from nnatlas.encyclopedia.outline import Outline
 from nnatlas.traits import Measurement
@@ -54,6 +54,18 @@ def _status(what: str, key: str, measured: Measurement | None, outline: Outline)
     if key in measured.unproven or measured.laws.get(law) == "broken":
         return Status(what, UNSEEN, f"the law {law} was not seen to hold for it")
     return Status(what, YES, f"the law {law} holds under {' and '.join(measured.attention)}")
+
+
+def tower_statuses(key: str, read_only: str, found: Mapping[str, Any] | None) -> tuple[Status, ...]:
+    """Read, write and gradient of a value of a tower or projector, by the towers' own laws."""
+    if found is None:
+        return tuple(Status(what, UNSEEN, "this type's tower was not run") for what in LAWS)
+    seen = key in found["served"]
+    by_law = {what: found["laws"].get(law, "") for what, law in LAWS.items()}
+    read = Status("read", YES if seen and by_law["read"] == "holds" else UNSEEN, by_law["read"] or "not measured")
+    moves = YES if seen and by_law["write"] == "holds" else UNSEEN
+    write = Status("write", NO if read_only else moves, read_only or by_law["write"] or "not measured")
+    return read, write, Status("gradient", NO, "not measured for towers")
 
 
 def _nature(plain: str, read_only: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nnatlas.encyclopedia import measurements
 from nnatlas.encyclopedia.outline import Bound, Outline
-from nnatlas.encyclopedia.status import Status, statuses
+from nnatlas.encyclopedia.status import Status, statuses, tower_statuses
 from nnatlas.encyclopedia.words import EVERY, place_words, which
 from nnatlas.families._row import Family
 from nnatlas.traits import Measurement
@@ -149,7 +150,9 @@ def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) 
     key, root = value.key, stack.outline.root
     layouts = [bound.layouts[key] for _, bound in stack.sorts if key in bound.layouts]
     places = stack.by_words(
-        lambda bound: (place_words(bound.cells[key], bound, root), bound.cells[key]) if key in bound.cells else None
+        lambda bound: (
+            (place_words(bound.cells[key], bound, root, value.host), bound.cells[key]) if key in bound.cells else None
+        )
     )
     return ValueRow(
         value=value,
@@ -158,8 +161,14 @@ def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) 
         places=places,
         missing=stack.by_words(lambda bound: None if key in bound.cells else (_reason(key, bound), "")),
         condition=_condition(key, stack, found) if places else "",
-        statuses=statuses(key, found, stack.outline) if places and value.host not in VISION_HOSTS else (),
+        statuses=_statuses(value, stack.outline, found) if places else (),
     )
+
+
+def _statuses(value: Value, outline: Outline, found: Measurement | None) -> tuple[Status, ...]:
+    if value.host in VISION_HOSTS:
+        return tower_statuses(value.key, value.read_only, measurements.tower(outline.model_type))
+    return statuses(value.key, found, outline)
 
 
 def _reason(key: str, bound: Bound) -> str:

@@ -7,15 +7,20 @@ from itertools import pairwise
 from nnatlas import places
 from nnatlas.encyclopedia.outline import Bound
 from nnatlas.places import Derived
+from nnatlas.values import VISION_HOSTS
 
 
-def place_words(cell: str, bound: Bound, root: Bound) -> str:
-    """Where a value is read, in words: `the module o_proj's input`, with native names for roles."""
+def place_words(cell: str, bound: Bound, root: Bound, host: str = "block") -> str:
+    """Where a value is read, in words: `the module o_proj's input`, with native names for roles.
+
+    In the cells of a tower or projector `block` stands for the host itself.
+    """
     place = places.parse(cell)
     if isinstance(place.source, Derived):
         return place.source.words({})
-    names = {**root.roles, **bound.roles, "block": "block", "root": "model"}
-    return place.words(names)
+    itself = host if host in VISION_HOSTS else "block"
+    names = {**root.roles, **bound.roles, "block": itself, "root": "model"}
+    return place.words(names).replace("root.", "")
 
 
 def spans(numbers: tuple[int, ...]) -> str:
