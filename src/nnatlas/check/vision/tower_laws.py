@@ -121,11 +121,12 @@ def _fault(trial: Sighted, seen: Seen, moved: dict[str, Tensor | str]) -> str | 
     far = {name: apart(logits, trial.bare) for name, logits in moved.items() if isinstance(logits, Tensor)}
     if far["of a clone"] > trial.allowed:
         return f"writing back a clone moves the logits by {far['of a clone']:.1e}"
-    reaches = max(far["in place"], far["by assignment"]) > 3 * trial.allowed
+    least = max(3 * far["of a clone"], trial.tolerance)  # what rounding alone may do
+    reaches = max(far["in place"], far["by assignment"]) > least
     if behind(trial, seen):
-        reaches = far["by assignment"] > 3 * trial.allowed if _is_what_is_read(trial, seen) else reaches
+        reaches = far["by assignment"] > least if _is_what_is_read(trial, seen) else reaches
         return "it lies behind what the projector reads, but an edit reaches the logits" if reaches else None
-    if min(far["in place"], far["by assignment"]) <= 3 * trial.allowed:
+    if min(far["in place"], far["by assignment"]) <= least:
         return f"an edit does not reach the logits: they move by {far['in place']:.1e} and {far['by assignment']:.1e}"
     both = apart(moved["in place"], moved["by assignment"])  # type: ignore[arg-type]
     return None if both <= trial.allowed else f"in place and by assignment differ by {both:.1e}"
