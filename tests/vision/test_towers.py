@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from tests.vision.wrappers import wrapper
 
 from nnatlas.bind.tower import BoundTower
@@ -106,3 +107,11 @@ def test_a_model_without_a_tower_or_a_processor_cannot_be_checked() -> None:
         check_vision("tiny:llama", task="text-generation")
     with pytest.raises(InputError, match="without a processor"):
         check_vision(load(wrapper("llava")._module))
+
+
+@pytest.mark.parametrize(
+    "options", [{"attn_implementation": "eager"}, {"dtype": torch.bfloat16}], ids=["eager", "bfloat16"]
+)
+def test_the_laws_hold_under_other_attention_and_in_half_precision(options: dict[str, Any]) -> None:
+    report = check_vision("tiny:gemma3", **options)
+    assert [str(failure) for failure in report.failures] == []
