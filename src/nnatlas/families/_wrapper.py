@@ -29,7 +29,7 @@ class Wrapper(Record):
     enters the first block).  `cells` say where the image enters; `adds` in which call, and after which blocks, further
     features are added.  `image_token` is the config field with the id that stands for the image.
     `pictures` names the form in which pixels are handed in (see `tiny.pictures`), `tokens` how many tokens a picture stands
-    for where the features do not tell, `tiny` what a small random wrapper needs besides, `unrun` why the type's forward
+    for where the features do not tell, `marks` that a mask in the call says where they are, whatever their ids, `tiny` what a small random wrapper needs besides, `unrun` why the type's forward
     cannot be run at all with this transformers.  `breaks` is as in a family row.
     """
 
@@ -45,6 +45,7 @@ class Wrapper(Record):
     image_token: str = "image_token_id"
     pictures: str = "images"
     tokens: int | None = None
+    marks: bool = False
     unrun: str = ""
     summary: str = ""
     notes: Mapping[str, str] = _NONE

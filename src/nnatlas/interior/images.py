@@ -28,6 +28,12 @@ def image_token_mask(run: Run, point: Computed) -> Tensor:
     return run.ids == point.host.owner.image_token
 
 
+@derived()
+def marked(run: Run, point: Computed, marks: Tensor) -> Tensor:
+    """Where a mask that the call was given has its marks."""
+    return marks.bool()
+
+
 def begin(run: Run) -> None:
     """Watch what a run with images must have watched from its start (called in the forward, before the model)."""
     tower = run.model.vision

@@ -23,6 +23,7 @@ from nnatlas.model.transformer import StandardizedTransformer
 
 TINY = "tiny:"
 BUNDLED = "apex-1"
+FREE_ID = 300
 _OF_WRAPPERS = ("vision_config", "vq_config", "image_token_id", "image_token_index")
 NO_IMAGES = "this model reads text alone"
 NO_WRAPPER = "nobody has written down how images get into this type yet"
@@ -173,11 +174,16 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     module = tiny.tiny_model(model_type, given, task=task, **options)
     wrapper = wrapper_of(module.config)
     vision = lookup(module.config, wrapper.config) if isinstance(wrapper, Wrapper) else None
-    image = getattr(module.config, wrapper.image_token, None) if isinstance(wrapper, Wrapper) else None
+    image = _image_token(module.config, wrapper) if isinstance(wrapper, Wrapper) else None
     if vision is None or not isinstance(image, int):
         return module, tiny.byte_tokenizer(), None
     processor = tiny.TinyProcessor(module, vision, wrapper.pictures, image, wrapper.tokens)  # type: ignore[union-attr]
     return module, processor.tokenizer, processor
+
+
+def _image_token(config: Any, wrapper: Wrapper) -> Any:
+    """The id that stands for the image: the config's, or one of no other use where a mask says where the image is."""
+    return FREE_ID if wrapper.marks else getattr(config, wrapper.image_token, None)
 
 
 def _auto(task: str | None, config: Any) -> Any:

@@ -10,4 +10,13 @@ TOWERS = (
         axes=WITH_CLASS,
         norm=absent("the tower's last norm reads the class token alone, which no projector reads"),
     ),
+    VIT.but(
+        name="kosmos_2",
+        covers="kosmos_2_vision_model",
+        axes=WITH_CLASS,
+        layers="model.encoder.layers",
+        patch_embed="model.embeddings.patch_embedding",
+        pre_norm="model.pre_layrnorm",
+        norm=absent("the tower's last norm is called for the class token first, and then for all patches"),
+    ),
 )

@@ -21,6 +21,24 @@ WRAPPERS = (
         breaks={"rows": "one picture a prompt: with each picture goes the prompt that its queries read"},
     ),
     USUAL.but(
+        "kosmos-2",
+        vision="vision_model",
+        projector="image_to_text_projection",
+        tokens=4,
+        marks=True,
+        tiny={"latent_query_num": 4},
+        cells={
+            "image_features": "root.text_model.model > in.image_embeds : image_tokens+ hidden_size",
+            "image_token_mask": "marked(root > in.image_embeds_position_mask)",
+        },
+        notes={
+            "image_features": "written over the embeddings, which are then scaled and given their positions",
+            "image_token_mask": "a mask in the call says it: to be read before the forward has begun",
+            "projector_input": "the patches, normed twice; learned queries read them",
+        },
+        breaks={"scatter": "what is written in is then scaled and given its position, as all embeddings are"},
+    ),
+    USUAL.but(
         "aria",
         reads=("config.vision_feature_layer",),
         tiny={"projector_patch_to_query_dict": {16: 4}},

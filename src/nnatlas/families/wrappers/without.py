@@ -20,7 +20,6 @@ WRAPPERS = (
     _without(_OCR, "deepseek_ocr2 unlimited_ocr"),
     _without("its tower is four layers of merging patches, without attention", "inkling_mm_model"),
     _without("an encoder reads the image, a decoder the canvas: no row yet", "diffusion_gemma"),
-    _without("text and image meet inside the text model, whose embeddings are scaled and positioned: no row yet", "kosmos-2"),
     _without("pictures come as flattened patches with their row and column written in: no row yet", "kosmos-2.5"),
     _without("features of several blocks are added to the stream in front of others, by no call of their own: no row yet",
              "granite4_vision"),
