@@ -81,11 +81,11 @@ def test_every_part_has_a_card(visit):
     script = """parts => parts.map(part => {
         part.dispatchEvent(new PointerEvent("pointerenter"));
         const card = document.querySelector("[data-card]");
-        return [part.dataset.title, card.querySelector(".card-title").textContent, card.children.length];
+        return [part.dataset.title || part.getAttribute("href").split(".").pop(), card.querySelector(".card-title").textContent, card.children.length];
     })"""
     for name in ("apex1", "jamba", "openai-gpt", "llava", "granite"):
         for title, shown_title, lines in visit(f"family/{name}.html").locator(".part").evaluate_all(script):
-            assert shown_title == title and lines > 1, f"{name}: {title}"
+            assert shown_title.endswith(title.removeprefix("#value-")) and lines > 1, f"{name}: {title}"
 
 
 def test_a_click_pins_the_card_and_escape_lets_it_go(visit):

@@ -29,6 +29,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["number"] = number
+    made.filters["short_number"] = short_number
     made.filters["soft"] = soft
     made.filters["short"] = charts.short
     made.filters["capitalize_first"] = capitalize_first
@@ -50,6 +51,11 @@ def assets() -> list[str]:
 def number(value: Any) -> str:
     """`131072` as `131,072`; anything else as it is."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 else str(value)
+
+
+def short_number(value: float) -> str:
+    """A coordinate with at most one decimal: `178`, `182.5`."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def soft(name: str) -> Markup:

@@ -18,18 +18,26 @@
 
   const text = (row, name) => row.querySelector(name).textContent.replace(/\s+/g, " ").trim();
 
+  const rowOf = (part) => document.getElementById(part.getAttribute("href").slice(1));
+
+  const title = (part) => {
+    if (part.dataset.title) return part.dataset.title;
+    const row = rowOf(part);
+    return `${text(row.closest("table"), "caption code")}.${text(row, ".name")}`;
+  };
+
   // A value's facts stand in its row of the tables; other parts carry theirs.
   const facts = (part) => {
     const { line: said, place } = part.dataset;
     if (said) return [...line(said[0].toUpperCase() + said.slice(1) + "."), ...line(place && `Read at ${place}.`, "quiet")];
-    const row = document.getElementById(part.getAttribute("href").slice(1));
+    const row = rowOf(part);
     return [...line(text(row, ".layout"), "axes"), ...line(text(row, ".meaning")), ...line(`Read at ${text(row, ".where")}.`, "quiet")];
   };
 
   const open = (part) => {
     block.querySelectorAll(".part.shown").forEach((other) => other.classList.remove("shown"));
     part.classList.add("shown");
-    const parts = [...line(part.dataset.title, "card-title"), ...facts(part)];
+    const parts = [...line(title(part), "card-title"), ...facts(part)];
     if (part.getAttribute("href").startsWith("#value-")) {
       const more = document.createElement("a");
       more.href = part.getAttribute("href");
