@@ -81,7 +81,8 @@ def test_every_part_has_a_card(visit):
     script = """parts => parts.map(part => {
         part.dispatchEvent(new PointerEvent("pointerenter"));
         const card = document.querySelector("[data-card]");
-        return [part.dataset.title || part.getAttribute("href").split(".").pop(), card.querySelector(".card-title").textContent, card.children.length];
+        const name = part.dataset.title || part.getAttribute("href").split(".").pop();
+        return [name, card.querySelector(".card-title").textContent, card.children.length];
     })"""
     for name in ("apex1", "jamba", "openai-gpt", "llava", "granite"):
         for title, shown_title, lines in visit(f"family/{name}.html").locator(".part").evaluate_all(script):
