@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 import transformers
@@ -63,7 +64,9 @@ def _model_class(model_type: str, task: str | None) -> type[PreTrainedModel]:
     for names in [CLASSES[task]] if task else CLASSES.values():
         if model_type in names:
             return getattr(transformers, names[model_type])
+    registered: Any = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING
     config_class = CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else None  # noqa: SIM401  it is lazy
-    if config_class in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING and task != "image-text-to-text":
-        return modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING[config_class]  # registered by somebody else than transformers
+    if config_class in registered and task != "image-text-to-text":
+        found: type[PreTrainedModel] = registered[config_class]  # registered by somebody else than transformers
+        return found
     raise InputError(f"transformers has no {task or 'language'} model of type {model_type!r}")
