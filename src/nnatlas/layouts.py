@@ -40,6 +40,7 @@ AXES: Final = {
     "tiles": "pieces that images were cut into, each seen as an image of its own",
     "patches": "patches of one image, row by row",
     "class_and_patches": "the class token, then the patches of one image",
+    "patches_and_queries": "the patches of one image, then learned queries that read them",
     "patches_and_class": "the patches of one tile, then the class token",
     "tiles_and_patches": "tile after tile, the class token of each in front of its patches, rows of filling behind",
     "packed_patches": "the patches of all images, one image after the other, without padding",

@@ -11,6 +11,7 @@ _QUERIED = USUAL.but(
     notes={"image_features": "the text model adds learned positions to them before its first block"},
     breaks={"scatter": "the text model adds learned positions to all that enters, and then calls its first block"},
 )
+_SAM = {"vision_config.sam_config.downsample_channels": [32, 64]}
 
 WRAPPERS = (
     _QUERIED.but("blip-2"),
@@ -44,6 +45,14 @@ WRAPPERS = (
         tiny={"projector_patch_to_query_dict": {16: 4}},
         notes={"projector_input": "the patches; learned queries read them"},
     ),
+    USUAL.but(
+        "unlimited_ocr",
+        config="vision_config.sam_config",
+        tower="behind_sam",
+        tiny=_SAM,
+        notes={"projector_input": "the last block's patches and, beside each, what the SAM in front of the tower made of it"},
+    ),
+    USUAL.but("deepseek_ocr2", config="vision_config.sam_config", tower="asking_sam", tiny=_SAM),
     USUAL.but("got_ocr2 pp_chart2table step3p7"),
     USUAL.but(
         "ovis2",

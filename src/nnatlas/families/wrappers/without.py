@@ -3,7 +3,6 @@
 from nnatlas.families._wrapper import Without
 
 _CODES = "pictures become codes of a convolutional VQ-VAE, ids like those of text: it has no blocks of a transformer"
-_OCR = "two towers, a SAM and another, are read one after the other: no row yet"
 
 
 def _without(reason: str, covers: str) -> Without:
@@ -17,7 +16,6 @@ WRAPPERS = (
     _without("pictures are put in front of the text as tokens without ids: no row yet", "git"),
     _without("it takes films, not pictures: no row yet", "instructblipvideo"),
     _without("its own tower comes from timm, which builds it outside transformers", "fast_vlm gemma3n"),
-    _without(_OCR, "deepseek_ocr2 unlimited_ocr"),
     _without("its tower is four layers of merging patches, without attention", "inkling_mm_model"),
     _without("an encoder reads the image, a decoder the canvas: no row yet", "diffusion_gemma"),
     _without("pictures come as flattened patches with their row and column written in: no row yet", "kosmos-2.5"),
