@@ -61,3 +61,5 @@ def test_a_page_of_ones_own(tmp_path):
     assert f"{out}: " in said
     text = out.read_text(encoding="utf-8")
     assert "Measured on these weights" in text and "a few words to run it on" in text and "<style>" in text
+    with pytest.raises(InputError, match="cannot write"):
+        run("page", "tiny:llama", "--out", str(tmp_path / "nowhere" / "page.html"))

@@ -69,6 +69,8 @@ def test_a_page_is_self_contained_and_escaped(tmp_path):
         (("--vector", "none.safetensors"), "there is no file"),
         ((*CONTRAST, "--vector", "none.safetensors"), "takes the place of"),
         ((*CONTRAST, "--html", "nowhere/at/all.html"), "cannot write"),
+        ((*CONTRAST, "--temperature", "-1"), "--temperature -1: it is above 0"),
+        ((*CONTRAST, "--temperature", "nan"), "it is above 0"),
     ],
 )
 def test_what_the_user_gets_wrong_is_one_line(words, said):

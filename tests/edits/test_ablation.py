@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from tests.edits.every_edit import ATTENTION, FAMILIES, MIXTURES, PROMPTS, model_of, serves, sparse_layer
@@ -9,6 +10,8 @@ from tests.tiny_models import IDS, left_alone
 
 from nnatlas import edits
 from nnatlas.errors import InputError, LayoutError, ReadOnly, Unavailable
+
+PREMIX = "layers.1.self_attn.attention_premix"
 
 
 def logits_under(model, edit, ids=IDS):
@@ -200,6 +203,21 @@ def test_what_there_is_not_is_refused():
         ),
         (lambda: edits.ablate_heads(dense, {7: [0]}), LayoutError, "layer 7 of 4"),
         (lambda: edits.ablate_heads(dense, {}), InputError, "no head is named"),
+        (lambda: edits.ablate_heads(dense, (1, 2)), InputError, r"pairs of \(layer, head\)"),
+        (lambda: edits.ablate_heads(dense, 3), InputError, r"pairs of \(layer, head\)"),
+        (lambda: edits.ablate_heads(dense, {"1": [0]}), InputError, "layer '1': layers are named by whole numbers"),
+        (
+            lambda: edits.ablate_heads(dense, {1: 0.5}),
+            InputError,
+            "head 0.5 in layer 1: heads are named by whole numbers",
+        ),
+        (lambda: edits.ablate(dense, {PREMIX: ["a"]}), InputError, "place 'a' of .*attention_premix"),
+        (
+            lambda: edits.ablate(dense, {PREMIX: [99]}, "mean", ["abc"]),
+            LayoutError,
+            f"place 99 of {heads} on the third",
+        ),
+        (lambda: edits.ablate_experts(mixture, {9: [0]}), LayoutError, "layer 9 of 4"),
         (lambda: edits.ablate_heads(dense, {1: 0}, how="mean"), InputError, r"using=\["),
         (lambda: edits.ablate_heads(dense, {1: 0}, how="noise"), InputError, "zero, mean, resample"),
         (lambda: edits.ablate_heads(recurrent, {1: 0}), Unavailable, "self_attn is not available"),
@@ -219,6 +237,18 @@ def test_what_there_is_not_is_refused():
     count, top_k = mixture.layers[1].mlp.num_experts, mixture.layers[1].mlp.top_k
     with pytest.raises(LayoutError, match="fewer are left"):
         edits.ablate_experts(mixture, {1: range(count - top_k + 1)}, how="reroute")
+
+
+def test_places_of_a_value_may_be_one_or_counted_from_the_end_and_must_be_there(tmp_path):
+    model = model_of("llama")
+    heads = model.layers[1].self_attn.num_heads
+    last = logits_under(model, edits.ablate_heads(model, [(np.int64(1), np.int64(heads - 1))]))
+    for own in (-1, heads - 1, [-1], np.array([heads - 1])):
+        edit = edits.ablate(model, {PREMIX: own})
+        edit.save(tmp_path / "edit.safetensors")
+        assert torch.equal(logits_under(model, edit), last)
+    with left_alone(model), pytest.raises(LayoutError, match=f"place 99 of {heads} on the third axis of {PREMIX}"):
+        logits_under(model, edits.ablate(model, {PREMIX: [99]}))
 
 
 def test_a_value_of_other_axes_is_refused_in_the_forward():

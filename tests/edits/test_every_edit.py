@@ -133,6 +133,21 @@ def test_files_that_are_no_edits_are_refused(tmp_path):
     )
     with pytest.raises(DamagedFile, match=r"'Wish', which is no edit; there are .*Steering"):
         edits.load(path, model)
+    for about in ([], {"format": 1, "settings": [1]}):
+        save_file({}, path, {"nnatlas": json.dumps(about)})
+        with pytest.raises(DamagedFile, match="damaged"):
+            edits.load(path, model)
+    for settings in ({}, {"layers": [1], "where": {"positions": None, "on": "both"}, "wish": 1}):
+        about = {"format": 1, "settings": settings, "made_on": made_on(model), "edit": "LayerSkip"}
+        save_file({}, path, {"nnatlas": json.dumps(about)})
+        with pytest.raises(DamagedFile, match="other settings than LayerSkip has"):
+            edits.load(path, model)
+    save_file({}, path, {"nnatlas": json.dumps({"format": 1, "settings": {}, "made_on": 3, "edit": "LayerSkip"})})
+    with pytest.raises(InputError, match="another model"):
+        edits.load(path, model)
+    edits.steering_vector(model, ["good"], ["bad"]).save(path)
+    with pytest.raises(DamagedFile, match=r"'SteeringVector', which is no edit.*SteeringVector\.load\(path\) reads it"):
+        edits.load(path, model)
     every_edit("gpt2")["skip"].save(path)
     with pytest.raises(InputError, match=r"another model: family gpt2 \(here llama\)"):
         edits.load(path, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from tests.edits.every_edit import FAMILIES, GREEDY, model_of
@@ -178,3 +179,20 @@ def test_what_does_not_fit_is_refused():
         steering_vector(model, ["a", "c"], ["b"], method="pca")
     with pytest.raises(InputError, match="no prompts"):
         steering_vector(model, [], ["b"])
+    for wrong in ("1", 1.0, [0, None]):
+        with pytest.raises(InputError, match="layers are named by whole numbers"):
+            steer(model, torch.zeros(model.hidden_size), layers=wrong)
+    with pytest.raises(InputError, match=r"a list is no direction: .* a tensor \[hidden_size\] of floats"):
+        steer(model, [0.0] * model.hidden_size, layers=1)
+    with pytest.raises(InputError, match=r"a list is no direction"):
+        steer(model, {1: [0.0] * model.hidden_size})
+    with pytest.raises(InputError, match=r"a tensor of torch\.int64 is no direction"):
+        steer(model, torch.ones(model.hidden_size, dtype=torch.long), layers=1)
+
+
+def test_numbers_of_numpy_and_torch_are_numbers():
+    model = model_of("llama")
+    direction = torch.ones(model.hidden_size)
+    for layers in (np.int64(1), np.array([1]), torch.tensor(1), torch.tensor([1])):
+        assert list(steer(model, direction, layers=layers).vectors) == [1]
+    assert list(steer(model, {-1: direction}).vectors) == [model.num_layers - 1]

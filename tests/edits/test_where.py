@@ -100,6 +100,9 @@ def test_without_a_mask_every_position_is_a_token():
         ([0, "a"], "both", "whole number, a slice"),
         ([[0], 1], "both", "whole number, a slice"),
         (slice(None, None, -1), "both", "goes forward"),
+        (slice(None, None, 0), "both", "goes forward"),
+        (slice("a", None), "both", "whole number, a slice"),
+        (slice(0, 1.5), "both", "whole number, a slice"),
     ],
 )
 def test_what_means_no_position_is_refused(positions, on, words):

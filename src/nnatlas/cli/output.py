@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nnatlas.errors import InputError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -33,6 +35,14 @@ def console(piped: int = PIPED) -> Console:
     if not made.is_terminal:
         made.width = piped
     return made
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a web page; `InputError` where that cannot be done."""
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as wrong:
+        raise InputError(f"cannot write {str(path)!r}: {wrong.strerror}") from None
 
 
 def print_json(data: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from nnatlas.cli import models
 from nnatlas.cli.encyclopedia import needs_extra
-from nnatlas.cli.output import progress
+from nnatlas.cli.output import progress, write_page
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="The HTML file to write; by default named after the model.")
@@ -39,5 +39,5 @@ def page(
 
         html = alone(measure(loaded, text or TEXT, name=model))
     path = out or Path(f"{model.replace('/', '--').replace(':', '-')}.html")
-    path.write_text(html, encoding="utf-8")
+    write_page(path, html)
     typer.echo(f"{path}: {len(html.encode()) / 1000:.0f} kB")

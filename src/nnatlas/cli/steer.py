@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Json, console, print_json, progress
+from nnatlas.cli.output import Json, console, print_json, progress, write_page
 from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def steer(
     The vector is the difference between what the residual stream holds at the end of the positive and of the negative
     prompts; it is added, times the scale, to what leaves the chosen layers.
     """
+    if temperature is not None and not temperature > 0:
+        raise InputError(f"--temperature {temperature:g}: it is above 0; leave it out for the likeliest tokens")
     loaded = models.load(
         model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
     )
@@ -103,7 +105,8 @@ def steer(
     if json:
         print_json({"model": model, "vector": _about(found), **shown.data()})
     elif html is not None:
-        _write(html, shown.page(f"{model}: steering"))
+        write_page(html, shown.page(f"{model}: steering"))
+        print(html)
     else:
         console().print(shown)
 
@@ -146,11 +149,3 @@ def _edits(
 def _about(vector: SteeringVector) -> dict[str, Any]:
     norms = {str(layer): float(one.norm()) for layer, one in vector.directions.items()}
     return {"method": vector.method, "norms": norms}
-
-
-def _write(path: Path, page: str) -> None:
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as wrong:
-        raise InputError(f"cannot write {str(path)!r}: {wrong.strerror}") from None
-    print(path)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nnatlas.edits.edit import Edit
+from nnatlas.edits.edit import Edit, several, whole, within
 from nnatlas.edits.references import at_real_tokens
 from nnatlas.edits.where import Positions, Where
 from nnatlas.errors import InputError, LayoutError
@@ -52,7 +52,7 @@ class Ablation(Edit):
     def _replace(self, name: str, value: Tensor, call: ModelCall) -> Tensor:
         if value.shape[:2] != (call.batch, call.seq):
             raise LayoutError(f"{name} is {list(value.shape)}: only values with the axes batch seq ... are ablated")
-        entries = self.targets[name]
+        entries = _places(name, self.targets[name], value)
         part = value if entries is None else value[:, :, entries]
         new = self.where.put(call, self._instead(name, part, call), part)
         return new if entries is None else value.index_copy(2, torch.tensor(entries, device=value.device), new)
@@ -114,7 +114,14 @@ def ablate(
     if how != "zero" and using is None:
         raise InputError(f'how="{how}" takes its values from other prompts: using=["...", "..."]')
     named = [values] if isinstance(values, str) else values
-    targets = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
+    targets = (
+        {
+            name: None if own is None else [whole(one, "place", f" of {name}") for one in several(own)]
+            for name, own in named.items()
+        }
+        if isinstance(named, Mapping)
+        else dict.fromkeys(named)
+    )
     references = _references(model, targets, how, using) if how != "zero" else {}
     return Ablation(model, targets, how, references, Where(positions, on), seed, what or ", ".join(targets))
 
@@ -125,5 +132,15 @@ def _references(
     """The mean, or every value, of each target over the real tokens of the reference prompts."""
     prompts = [using] if isinstance(using, str) else using
     found = at_real_tokens(model, prompts, targets)
-    chosen = {name: found[name] if entries is None else found[name][:, entries] for name, entries in targets.items()}
+    chosen: dict[str, Tensor] = {}
+    for name, entries in targets.items():
+        places = _places(name, entries, found[name][None])
+        chosen[name] = found[name] if places is None else found[name][:, places]
     return chosen if how == "resample" else {name: one.mean(0) for name, one in chosen.items()}
+
+
+def _places(name: str, entries: Sequence[Any] | None, value: Tensor) -> list[int] | None:
+    """Places on the third axis of a value `[batch, seq, ...]`, counted from its beginning."""
+    if entries is None:
+        return None
+    return [within(one, value.shape[2], "place", f" on the third axis of {name}") for one in entries]

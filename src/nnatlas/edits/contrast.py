@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, linalg
 
-from nnatlas.edits.edit import Numbers, layer_numbers
+from nnatlas.edits.edit import Numbers, layer_numbers, within
 from nnatlas.edits.references import BATCH, at_last_tokens
 from nnatlas.edits.store import read, write
 from nnatlas.errors import DamagedFile, InputError, LayoutError
@@ -113,7 +113,7 @@ def directions_of(model: StandardizedTransformer, vector: Any, layers: Numbers) 
     """Directions by layer from a `SteeringVector`, a mapping, or one tensor `[hidden_size]` for the named layers.
 
     Raises:
-        InputError: one tensor without layers, or a layer that the vector does not have.
+        InputError: one tensor without layers, a layer that the vector does not have, or what is no tensor.
         LayoutError: a direction of another width than the stream's.
     """
     if isinstance(vector, Tensor):
@@ -121,13 +121,25 @@ def directions_of(model: StandardizedTransformer, vector: Any, layers: Numbers) 
             raise InputError("one tensor steers at the layers you name: steer(model, vector, layers=[9])")
         vector = dict.fromkeys(layer_numbers(model, layers), vector)
     elif isinstance(vector, Mapping):
-        vector = SteeringVector(vector)
+        vector = SteeringVector({within(layer, model.num_layers, "layer", ""): one for layer, one in vector.items()})
+    elif not isinstance(vector, SteeringVector):
+        raise _no_direction(vector)
     if isinstance(vector, SteeringVector):
         chosen = layer_numbers(model, vector.directions if layers is None else layers)
         vector = {layer: vector[layer] for layer in chosen}
     for layer, one in vector.items():
+        if not (isinstance(one, Tensor) and one.is_floating_point()):
+            raise _no_direction(one)
         if one.shape != (model.hidden_size,):
             raise LayoutError(
                 f"the direction for layer {layer} is {list(one.shape)}, the stream's is [{model.hidden_size}]"
             )
     return dict(vector)
+
+
+def _no_direction(given: Any) -> InputError:
+    shown = f"a tensor of {given.dtype}" if isinstance(given, Tensor) else f"a {type(given).__name__}"
+    return InputError(
+        f"{shown} is no direction: give what steering_vector made, {{layer: direction}}, or one direction for layers=...; "
+        "a direction is a tensor [hidden_size] of floats"
+    )

@@ -7,6 +7,7 @@ an edit is made, against the model it is made for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -85,26 +86,41 @@ def layer_numbers(model: StandardizedTransformer, layers: Numbers) -> list[int]:
     """Numbers of blocks from 0, in order: of one, of several (from the end if negative), or of all for None."""
     if layers is None:
         return list(range(model.num_layers))
-    asked = [layers] if isinstance(layers, int) else list(layers)
-    return sorted({_within(layer, model.num_layers, "layer", "") for layer in asked})
+    return sorted({within(layer, model.num_layers, "layer", "") for layer in several(layers)})
 
 
 def by_layer(model: StandardizedTransformer, chosen: ByLayer, part: str, size: str, what: str) -> dict[int, list[int]]:
     """`{9: [1, 4]}`, `{9: 1}` or `[(9, 1), (9, 4)]` as numbers by layer, each within the layer's own size.
 
     Raises:
+        InputError: neither of these shapes, or nothing named.
         LayoutError: there is no such layer, or no such head, neuron or expert in it.
         Unavailable: the layer has no such part.
     """
     found: dict[int, set[int]] = {}
-    for layer, numbers in chosen.items() if isinstance(chosen, Mapping) else chosen:
-        [at] = layer_numbers(model, layer)
+    for layer, numbers in pairs_of(chosen, what):
+        at = within(layer, model.num_layers, "layer", "")
         count = _size_of(model, at, part, size)
-        asked = [numbers] if isinstance(numbers, int) else numbers
-        found.setdefault(at, set()).update(_within(one, count, what, f" in layer {at}") for one in asked)
+        found.setdefault(at, set()).update(within(one, count, what, f" in layer {at}") for one in several(numbers))
     if not any(found.values()):
         raise InputError(f"no {what} is named: give {{layer: [{what}s]}} or pairs of (layer, {what})")
     return {layer: sorted(numbers) for layer, numbers in sorted(found.items())}
+
+
+def pairs_of(chosen: ByLayer, what: str) -> list[tuple[Any, Any]]:
+    """Layers with their numbers, as they were given."""
+    try:
+        return [(layer, numbers) for layer, numbers in (chosen.items() if isinstance(chosen, Mapping) else chosen)]
+    except (TypeError, ValueError):
+        raise InputError(f"{chosen!r}: give {{layer: [{what}s]}} or pairs of (layer, {what})") from None
+
+
+def several(numbers: Any) -> list[Any]:
+    """One number, or several, as a list; what is neither is left to `within` to refuse."""
+    try:
+        return list(numbers)
+    except TypeError:  # one number, of Python, numpy or torch
+        return [numbers]
 
 
 def _size_of(model: StandardizedTransformer, layer: int, part: str, size: str) -> int:
@@ -115,11 +131,20 @@ def _size_of(model: StandardizedTransformer, layer: int, part: str, size: str) -
         raise LayoutError(f"layer {layer} has no {size.removeprefix('num_')}: see model.support()") from None
 
 
-def _within(number: int, count: int, noun: str, where: str) -> int:
-    """A number counted from the end if negative; `LayoutError` if there is none of it."""
-    if not -count <= number < count:
-        raise LayoutError(f"{noun} {number} of {count}{where}: they are numbered 0 to {count - 1}")
-    return number % count
+def within(number: Any, count: int, noun: str, where: str) -> int:
+    """A number counted from the end if negative; `LayoutError` if there is none of it, `InputError` if it is no number."""
+    at = whole(number, noun, where)
+    if not -count <= at < count:
+        raise LayoutError(f"{noun} {at} of {count}{where}: they are numbered 0 to {count - 1}")
+    return at % count
+
+
+def whole(number: Any, noun: str, where: str) -> int:
+    """A whole number of Python, numpy or torch; `InputError` for anything else."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise InputError(f"{noun} {number!r}{where}: {noun}s are named by whole numbers") from None
 
 
 def listed(numbers: Iterable[int], noun: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nnatlas.edits.edit import ByLayer, Edit, by_layer, listed_by_layer
+from nnatlas.edits.edit import ByLayer, Edit, by_layer, layer_numbers, listed_by_layer, pairs_of
 from nnatlas.edits.where import Positions, Where
 from nnatlas.errors import InputError, LayoutError
 
@@ -91,7 +91,7 @@ def ablate_experts(
     """
     if how not in HOW:
         raise InputError(f"how={how!r}: there are {', '.join(HOW)}")
-    for layer in {at if isinstance(at, int) else at[0] for at in experts}:
+    for layer in layer_numbers(model, [at for at, _ in pairs_of(experts, "expert")]):
         model.editing(f"layers.{layer}.mlp.expert_weights", lambda value, call: None)  # a dense layer says so here
     chosen = by_layer(model, experts, "mlp", "num_experts", "expert")
     for layer, own in chosen.items():

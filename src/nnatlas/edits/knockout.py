@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nnatlas.edits.edit import Edit, Numbers, by_layer, layer_numbers, listed
+from nnatlas.edits.edit import Edit, Numbers, by_layer, layer_numbers, listed, several
 from nnatlas.edits.where import Positions, Where
 from nnatlas.errors import InputError
 
@@ -106,7 +106,7 @@ def knock_out_attention(
     ...     logits = model(ids).logits
     """
     numbers = None if layers is None else layer_numbers(model, layers)
-    chosen = None if heads is None else [heads] if isinstance(heads, int) else list(heads)
+    chosen = None if heads is None else several(heads)
     if chosen is not None:
         for layer in layer_numbers(model, layers) if numbers is not None else _with_attention(model):
             chosen = by_layer(model, {layer: chosen}, "self_attn", "num_heads", "head")[layer]

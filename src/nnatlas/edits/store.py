@@ -22,9 +22,7 @@ KEY, FORMAT = "nnatlas", 1
 
 def save(edit: Edit, path: str | Path) -> None:
     """Write an edit; `load` makes it again."""
-    settings = {
-        one.name: getattr(edit, one.name) for one in dataclasses.fields(edit) if one.init and one.name != "model"
-    }
+    settings = {one.name: getattr(edit, one.name) for one in _settings_of(type(edit))}
     about = {"edit": type(edit).__name__, "describes": edit.describe(), "made_on": _fingerprint(edit.model)}
     write(path, settings, about)
 
@@ -40,16 +38,29 @@ def load(path: str | Path, model: StandardizedTransformer) -> Edit:
     ...     pass
     """
     about, settings = read(path)
-    made_on, here = about.get("made_on", {}), _fingerprint(model)
+    kind = KINDS.get(str(about.get("edit")))
+    if kind is None:
+        raise DamagedFile(
+            f"{str(path)!r} holds {about.get('edit')!r}, which is no edit; there are {', '.join(KINDS)}"
+            + ("; SteeringVector.load(path) reads it" if about.get("edit") == "SteeringVector" else "")
+        )
+    made_on, here = about.get("made_on"), _fingerprint(model)
+    made_on = made_on if isinstance(made_on, dict) else {}
     if made_on != here:
         other = ", ".join(
             f"{name} {made_on.get(name)} (here {here[name]})" for name in here if made_on.get(name) != here[name]
         )
         raise InputError(f"{str(path)!r} was saved on another model: {other}")
-    kind = KINDS.get(str(about.get("edit")))
-    if kind is None:
-        raise DamagedFile(f"{str(path)!r} holds {about.get('edit')!r}, which is no edit; there are {', '.join(KINDS)}")
+    if set(settings) != {one.name for one in _settings_of(kind)}:
+        raise DamagedFile(
+            f"{str(path)!r} holds other settings than {kind.__name__} has: {', '.join(settings) or 'none'}"
+        )
     return kind(model, **settings)
+
+
+def _settings_of(kind: type[Edit]) -> list[Any]:
+    """The fields of a kind of edit that a file keeps."""
+    return [one for one in dataclasses.fields(kind) if one.init and one.name != "model"]
 
 
 def _fingerprint(model: StandardizedTransformer) -> dict[str, Any]:
@@ -82,7 +93,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
             if about["format"] != FORMAT:
                 raise InputError(f"{str(path)!r} has format {about['format']}, this nnatlas reads {FORMAT}: update it")
             settings = {name: _unpacked(value, opened.get_tensor) for name, value in about.pop("settings").items()}
-    except (SafetensorError, KeyError, ValueError) as wrong:
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError) as wrong:
         raise DamagedFile(f"{str(path)!r} was not saved by nnatlas.edits, or is damaged: {wrong}") from None
     return about, settings
 

@@ -36,8 +36,12 @@ class Where:
             object.__setattr__(self, "positions", _plain(self.positions))
         elif not (self.positions is None or isinstance(self.positions, slice) or _whole(self.positions)):
             raise _not_positions(self.positions)
-        if isinstance(self.positions, slice) and (self.positions.step or 1) < 1:
-            raise InputError(f"positions {self.positions}: a slice goes forward, its step is 1 or more")
+        if isinstance(self.positions, slice):
+            start, stop, step = self.positions.start, self.positions.stop, self.positions.step
+            if not all(end is None or _whole(end) for end in (start, stop, step)):
+                raise _not_positions(self.positions)
+            if step is not None and step < 1:
+                raise InputError(f"positions {self.positions}: a slice goes forward, its step is 1 or more")
 
     @property
     def everywhere(self) -> bool:
