@@ -61,7 +61,8 @@ def test_a_parallel_block_has_one_norm_and_one_sum(pages):
 def test_scales_and_caps_are_drawn(pages):
     assert "× logit_scale" in keys(pages("cohere2"))
     assert "× residual_multiplier" in keys(pages("granite"))
-    assert "cap final_logit_softcapping" in keys(pages("gemma2"))
+    assert "cap final_logit_softcapping" in keys(pages("gemma2")) and "soft cap" in keys(pages("gemma2"))
+    assert "learned sink" in keys(pages("gpt_oss")) and "learned sink" not in keys(pages("gemma2"))
     assert "× layer_scalar" in keys(pages("gemma4_text"))  # the row states what the sum is before it: output / scalar
     assert "× scale" in keys(pages("gemma2")) and "× scale" not in keys(pages("llama"))
 

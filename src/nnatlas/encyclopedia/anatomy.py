@@ -65,7 +65,7 @@ class Anatomy:
 
 def anatomy(outline: Outline, variant: Variant, family: Family, facts: frozenset[str]) -> Anatomy:
     """One sort of block; `facts` are the measured ones of the type."""
-    chips = Chips(outline, variant)
+    chips = Chips(outline, variant, facts)
     stages = tuple(_stages(chips, variant))
     return Anatomy(
         caption=caption(variant),

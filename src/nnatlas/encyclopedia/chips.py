@@ -62,8 +62,8 @@ def short_name(path: str) -> str:
 class Chips:
     """Makes the chips of one sort of block."""
 
-    def __init__(self, outline: Outline, variant: Variant) -> None:
-        self.outline, self.variant = outline, variant
+    def __init__(self, outline: Outline, variant: Variant, facts: frozenset[str] = frozenset()) -> None:
+        self.outline, self.variant, self.facts = outline, variant, facts
 
     def bound(self, key: str) -> Bound:
         """Where a value hangs: the root or the block."""

@@ -46,7 +46,7 @@ def _attention_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
         yield _values(chips, "self_attn", unrotated_queries="unrotated queries", unrotated_keys="unrotated keys")
     yield tuple(_rotary(variant))
     yield _values(chips, "self_attn", attention_queries="queries", attention_keys="keys", attention_values="values")
-    yield (*_values(chips, "self_attn", indexer_choice="indexer choice"), *_sight(variant))
+    yield (*_values(chips, "self_attn", indexer_choice="indexer choice"), *_sight(chips, variant))
     yield _values(chips, "self_attn", attention_scores="scores", attention_probabilities="pattern")
     yield _values(chips, "self_attn", attention_head_outputs="head outputs", attention_gate="gate")
     yield _values(chips, "self_attn", attention_premix="premix", attention_head_contributions="head contributions")
@@ -71,7 +71,7 @@ def _rotary(variant: Variant) -> Iterator[Chip]:
         )
 
 
-def _sight(variant: Variant) -> Iterator[Chip]:
+def _sight(chips: Chips, variant: Variant) -> Iterator[Chip]:
     """What an attention sees."""
     sees, width = variant.facts.get("sees"), variant.facts.get("window")
     if sees == WINDOW or any("sliding" in said for said in variant.says.values()):
@@ -83,6 +83,12 @@ def _sight(variant: Variant) -> Iterator[Chip]:
         )
     elif sees == CHUNK:
         yield Chip("chunks", OP, "chunked attention", "a query sees only the keys of its own chunk")
+    if "caps scores" in chips.facts:
+        yield Chip("soft cap", OP, "capped scores", "scores go through c·tanh(x/c) before the softmax")
+    if "sinks" in chips.facts:
+        yield Chip(
+            "learned sink", OP, "attention sink", "takes a share of every head's attention, in the blocks that have one"
+        )
 
 
 def _heads(variant: Variant) -> str:
