@@ -6,6 +6,7 @@ a millisecond each, which is half of what the whole table of families may cost. 
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
 
 _MISSING: Any = object()
@@ -53,6 +54,15 @@ class Record:
 
     __replace__ = remade  # for copy.replace
 
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # nothing in it can change
+
+    def __reduce__(self) -> Any:
+        plain = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in self.__dict__.items()
+        }
+        return _from_fields, (type(self), plain)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another by .remade({name}=...)")
 
@@ -67,3 +77,8 @@ class Record:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+def _from_fields(kind: type[Record], fields: dict[str, Any]) -> Record:
+    """A record as it was pickled, where views of mappings are plain mappings."""
+    return kind(**fields)

@@ -162,7 +162,15 @@ def test_a_generation_has_images_at_its_first_step_alone() -> None:
     with torch.no_grad(), model.generate(PROMPT, images=[pictured()], max_new_tokens=3, eos_token_id=None) as run:
         seen = [hasattr(model.vision, "image_features") for _ in run.steps()]
     assert seen == [True, False, False]
-    assert run.output.shape[1] == len(model._prepare(PROMPT, {"images": [pictured()]})["input_ids"][0]) + 3
+    with torch.no_grad(), model.generate(PROMPT, images=[pictured()], max_new_tokens=2, eos_token_id=None) as run:
+        patches = model.vision.tower_output  # transformers runs the tower before the first step
+        for step in run.steps():
+            if step == 0:
+                with pytest.raises(AlreadyRan, match=r"before its first step.*before the loop over run\.steps"):
+                    model.vision.tower_output
+    with torch.no_grad(), model.trace(PROMPT, images=[pictured()]):
+        assert torch.equal(model.vision.tower_output, patches)
+    assert run.output.shape[1] == len(model._prepare(PROMPT, {"images": [pictured()]})["input_ids"][0]) + 2
 
 
 def test_other_models_have_no_tower_and_say_why() -> None:

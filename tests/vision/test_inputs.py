@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,10 @@ def test_the_small_processor_lays_pictures_out_as_its_form_says() -> None:
 def test_a_picture_becomes_numbers_between_minus_one_and_one() -> None:
     seen = wrapper("aya_vision").processor.picture(Image.fromarray(numpy.full((9, 9, 3), 255, dtype=numpy.uint8)))
     assert seen.shape == (3, 56, 56) and torch.equal(seen, torch.ones_like(seen))
+
+
+def test_a_wrapper_can_be_copied_deeply_and_its_family_pickled() -> None:
+    model, picture = wrapper("aya_vision"), pictured()
+    again = copy.deepcopy(model)
+    torch.testing.assert_close(logits(again, PROMPT, images=[picture]), logits(model, PROMPT, images=[picture]))
+    assert again is not model and pickle.loads(pickle.dumps(model.family)) == model.family

@@ -91,7 +91,9 @@ class Trial:
     def _reading(self, host: Host, name: str) -> Reading | None:
         try:
             reading = Reading(host, host.values[name], host.point(name))
-            return None if reading.point.in_tower or not reading.bare else reading  # also asks for what it is computed from
+            return (
+                None if reading.point.in_tower or not reading.bare else reading
+            )  # also asks for what it is computed from
         except Unavailable:
             return None
         except (AtlasError, AttributeError, KeyError, TypeError, ValueError) as fault:

@@ -31,6 +31,7 @@ class Run:
     """A forward under `with model.trace(...)`.  Users meet it as the model itself, or as `run` in `with ... as run`."""
 
     images = False  # whether the call was handed any: whoever opens the run says so
+    images_first = False  # whether their tower ran before the model's own forward began, as in a generation
     ids: Any = None  # what the call of the model that is running was given to read
 
     def __init__(self, model: BoundModel, call: Callable[[], Any], growing: bool = False) -> None:

@@ -7,8 +7,10 @@ body asks for first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from greenlet import getcurrent
 from torch import Tensor
 
 from nnatlas.bind.points import INPUT, Computed, Point
@@ -47,6 +49,17 @@ def begin(run: Run) -> None:
     for point in tower.additions:
         for prepare in PREPARE:
             prepare(run, point)
+    run.keep(tower.root.module.register_forward_pre_hook(_noting(run)).remove)
+
+
+def _noting(run: Run) -> Callable[..., None]:
+    """Notes a tower that runs before the model's own forward has begun."""
+
+    def note(*_: Any) -> None:
+        if getcurrent() is run.forward and not run.calls:
+            run.images_first = True
+
+    return note
 
 
 def _until_the_text_model(run: Run, point: Point) -> None:

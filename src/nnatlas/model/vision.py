@@ -9,11 +9,14 @@ from nnatlas.bind.cells import name_of
 from nnatlas.bind.points import Computed, Point
 from nnatlas.bind.tree import Host
 from nnatlas.engine import Run
-from nnatlas.errors import Unavailable
+from nnatlas.errors import AlreadyRan, Unavailable
 from nnatlas.interior.images import begin, forget_order
 
 NO_IMAGES = "this run was given no images; hand them in: model.trace(prompt, images=[...])"
 AT_PROMPT = "images are read with the prompt, at step 0 of a generation; this step reads one token"
+
+
+_IN_THE_FORWARD = ("image_features", "image_token_mask", "attended_features")
 
 
 class OfTower:
@@ -24,6 +27,11 @@ class OfTower:
     def _open_run(self, name: str) -> Run:
         run: Run = super()._open_run(name)  # type: ignore[misc]
         refuse_blind(run, self._host, name)
+        if run.images_first and run.calls and name not in _IN_THE_FORWARD:
+            raise AlreadyRan(
+                f"{name_of(self._host, name)} has already been computed: transformers reads the images of a generation before "
+                "its first step. Read it in the `with`, before the loop over run.steps()."
+            )
         return run
 
 
