@@ -191,6 +191,7 @@ def test_features_show_themselves(model, sae):
     found = sae.features(model, PROMPT)
     best = found.top(3)
     assert [strength for _, strength in best] == sorted((float(x) for x in found.values[0, -1]), reverse=True)[:3]
+    assert found.top(10**6)[:3] == best and found.top(-1) == []
     grid = found.grid()
     assert grid.rows.name == "feature" and len(grid.rows) == 20 and grid.columns.labels[0] == "<|begin|>"
     first = int(grid.rows.labels[0])

@@ -132,6 +132,7 @@ WRONG = [
     ([], "empty"),
     ("", "empty prompt"),
     (["a", ""], "empty prompt"),
+    ("a\udcff", "bytes in it that are no letters"),
     ([[]], "empty"),
     ([[1], []], "empty"),
     (torch.empty(1, 0), "empty"),

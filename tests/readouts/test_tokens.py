@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
@@ -49,6 +51,13 @@ def test_targets_are_ids_or_texts_of_one_token():
         token_ids(tokenizer, ["AB"])
     with pytest.raises(InputError, match="give the id of 'A'"):
         token_ids(None, "A")
+    assert token_ids(tokenizer, np.int64(7)) == token_ids(tokenizer, torch.tensor(7), 8) == [7]
+    for wrong in (8, -1):
+        with pytest.raises(InputError, match=rf"token {wrong}: ids of this vocabulary are 0 to 7"):
+            token_ids(tokenizer, [7, wrong], 8)
+    for wrong in (1.5, [None]):
+        with pytest.raises(InputError, match="give a text that is one token, or an id"):
+            token_ids(tokenizer, wrong)
 
 
 @pytest.mark.parametrize(

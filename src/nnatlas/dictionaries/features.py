@@ -35,7 +35,7 @@ class FeatureActivations(Shown):
     def top(self, k: int = 10, row: int = 0, position: int = -1) -> list[tuple[int, float]]:
         """The features that fire most at one real position of a prompt: number and activation, strongest first."""
         at = self.prompts.real(row)[position]
-        best = self.values[row, at].topk(k)
+        best = self.values[row, at].topk(max(0, min(k, self.values.shape[-1])))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         return [(feature, strength) for feature, strength in pairs if strength > 0]
 

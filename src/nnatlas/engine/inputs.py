@@ -78,6 +78,9 @@ class Preparer:
             texts = [inputs] if isinstance(inputs, str) else list(inputs)
         if not all(isinstance(text, str) for text in texts):
             raise InputError(f"texts and other things are mixed: {inputs!r}")
+        torn = next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
+        if torn is not None:
+            raise InputError(f"this is no text, it has bytes in it that are no letters: {torn[:40]!r}")
         encoded = self.tokenizer(texts, **{"padding_side": "left", "padding": False, **for_tokenizer})
         return self._padded(encoded["input_ids"], encoded.get("attention_mask"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,18 +26,29 @@ def token_text(tokenizer: Any, token: int) -> str:
     return text or (written if isinstance(written, str) and written else f"<id:{token}>")
 
 
-def token_ids(tokenizer: Any, tokens: Iterable[str | int] | str | int) -> list[int]:
-    """Ids of tokens given as ids or as texts that are one token each.
+def token_ids(tokenizer: Any, tokens: Iterable[str | int] | str | int, size: int | None = None) -> list[int]:
+    """Ids of tokens given as ids or as texts that are one token each; with `size`, ids of a vocabulary so large.
 
     Raises:
-        InputError: a text is several tokens, or there is no tokenizer to read it with.
+        InputError: a text is several tokens, or there is no tokenizer to read it with; or no such id.
     """
-    return [_token_id(tokenizer, token) for token in ([tokens] if isinstance(tokens, str | int) else tokens)]
+    try:
+        asked: list[Any] = [tokens] if isinstance(tokens, str | int) else list(tokens)
+    except TypeError:  # one id of numpy or torch
+        asked = [tokens]
+    found = [_token_id(tokenizer, token) for token in asked]
+    wrong = next((token for token in found if size is not None and not 0 <= token < size), None)
+    if wrong is not None:
+        raise InputError(f"token {wrong}: ids of this vocabulary are 0 to {(size or 0) - 1}")
+    return found
 
 
 def _token_id(tokenizer: Any, token: str | int) -> int:
     if not isinstance(token, str):
-        return int(token)
+        try:
+            return operator.index(token)
+        except TypeError:
+            raise InputError(f"token {token!r}: give a text that is one token, or an id") from None
     if tokenizer is None:
         raise InputError(f"this model was loaded without a tokenizer: give the id of {token!r}")
     ids = tokenizer(token, add_special_tokens=False)["input_ids"]

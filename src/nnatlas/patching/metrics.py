@@ -127,4 +127,4 @@ def _token(ends: Ends, targets: Targets, logits: Tensor) -> int:
         if len(targets) != ends.pairs:
             raise InputError(f"{len(targets)} answers for {ends.pairs} pairs of prompts: give one, or one for each")
         targets = targets[ends.pair]
-    return int(logits.argmax()) if targets is None else token_ids(ends.tokenizer, targets)[0]
+    return int(logits.argmax()) if targets is None else token_ids(ends.tokenizer, targets, logits.shape[-1])[0]

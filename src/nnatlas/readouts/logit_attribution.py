@@ -127,7 +127,7 @@ def _pairs(model: StandardizedTransformer, stream: Stream, target: Token | None,
 
 
 def _one_each(model: StandardizedTransformer, tokens: Token, rows: Tensor) -> Tensor:
-    ids = token_ids(model.tokenizer, tokens)
+    ids = token_ids(model.tokenizer, tokens, model.vocab_size)
     if len(ids) not in (1, len(rows)):
         raise InputError(f"{len(ids)} tokens for {len(rows)} prompts: give one for all, or one for each")
     return torch.tensor(ids, device=rows.device).expand(len(rows))

@@ -102,12 +102,12 @@ class LogitLens(Shown):
 
     def probability(self, targets: Iterable[str | int] | str | int) -> Tensor:
         """The probability of chosen tokens (ids, or texts of one token), `layers batch seq targets`."""
-        chosen = token_ids(self.model.tokenizer, targets)
+        chosen = token_ids(self.model.tokenizer, targets, self.model.vocab_size)
         return self._over(self.streams, lambda logits, _: logits.softmax(-1)[..., chosen])
 
     def rank(self, targets: Iterable[str | int] | str | int) -> Tensor:
         """How many tokens are more likely than each chosen one (0: it is the best), `layers batch seq targets`."""
-        chosen = token_ids(self.model.tokenizer, targets)
+        chosen = token_ids(self.model.tokenizer, targets, self.model.vocab_size)
         count = lambda logits, _: torch.stack([(logits > logits[:, [one]]).sum(-1) for one in chosen], -1)
         return self._over(self.streams, count)
 
