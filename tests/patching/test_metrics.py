@@ -68,3 +68,17 @@ def test_kl_is_nothing_for_the_clean_run_and_normalised_the_right_way_round():
     found = activation_patching(tiny("llama"), CLEAN, CORRUPTED, metric="kl")
     assert abs(float(found.clean)) < 1e-6 < float(found.corrupted)
     assert float(found.normalised[0, -1, -1]) == pytest.approx(1, abs=1e-4)  # the whole clean stream at the readout
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (lambda logits: logits, r"\[2, 320\]"),
+        (lambda logits: logits.mean(), r"\[\]"),
+        (lambda logits: 1.0, "a float"),
+        (lambda logits: None, "a NoneType"),
+    ],
+)
+def test_a_metric_that_is_not_a_number_a_row_is_refused(wrong, said):
+    with pytest.raises(InputError, match=rf"gives {said} for 2 rows: it makes of logits \[rows, vocab_size\] numbers"):
+        activation_patching(tiny("llama"), CLEAN, CORRUPTED, metric=wrong)

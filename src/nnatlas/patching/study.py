@@ -71,11 +71,21 @@ class Study:
         situation = Situation(self.model, self.swept, base, source, self.pairs.first_difference(pair))
         both = (source.logits, situation.logits) if denoising else (situation.logits, source.logits)
         words, measure = bound(self.metric, Ends(self.model.tokenizer, both[0], both[1], pair, len(self.pairs)))
-        ends = measure(torch.stack(both)).tolist()
+        ends = _each(measure(torch.stack(both)), words).tolist()
         found = sweep(situation, measure)
         cells = list(self.swept.cells(source.values))
         grid = filled(found.numbers, cells, axes_of(cells, self.pairs.labels()), ends[denoising])
         return _Done(grid, cells, ends[0], ends[1], words, found)
+
+
+def _each(judged: Any, words: str) -> torch.Tensor:
+    """What a metric says of the two runs, if it is a number for each."""
+    if isinstance(judged, torch.Tensor) and judged.shape == (2,):
+        return judged
+    said = list(judged.shape) if isinstance(judged, torch.Tensor) else f"a {type(judged).__name__}"
+    raise InputError(
+        f"the metric ({words}) gives {said} for 2 rows: it makes of logits [rows, vocab_size] numbers [rows]"
+    )
 
 
 class _Done(NamedTuple):
