@@ -213,6 +213,28 @@ def test_the_plain_way_can_be_asked_for():
     assert found.way == PLAIN.words and found.note == ""
 
 
+@pytest.mark.parametrize("name", ["llama", "gpt2", "falcon", "cohere2", "mixtral", "gemma2"])
+def test_mlps_run_on_changed_tokens_only(name, monkeypatch):
+    """Rows of 10 tokens and an unpatched one: each is run from its cell on, and in the last block its last token."""
+    model, read = tiny(name), []
+    handles = [
+        block.mlp._module.register_forward_hook(lambda _, args, __: read.append(args[0].shape[:2].numel()))
+        for block in model.layers
+    ]
+    tried, numbers = [], ways._numbers
+    monkeypatch.setattr(
+        ways, "_numbers", lambda *given: (read.clear(), tried.append(given[1].packed), numbers(*given))[2]
+    )
+    try:
+        quick(model)
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert tried == [True]
+    ten = sum(range(1, 11))  # rows patched at each of ten positions, from there on
+    assert read == [10, 10 + ten, 10 + 2 * ten, 1 + 3 * 10]
+
+
 def test_only_what_a_patch_can_change_is_run(monkeypatch):
     """Blocks and positions, counted: rows join where they are patched, and no position before a patch is run."""
     monkeypatch.setattr(ways, "WEIGHTS", -1000)
@@ -236,15 +258,15 @@ def test_only_what_a_patch_can_change_is_run(monkeypatch):
 
 
 def test_forwards_begin_where_that_is_cheapest():
-    """30 blocks x 16 positions, the first shared: three positions to a forward; more rows go by themselves."""
+    """30 blocks x 16 positions, the first shared: two forwards; more rows at a position make it more."""
     situation = SimpleNamespace(same=1, length=16, logits=range(1000))
 
     def starts(rows: int, way: Way) -> list[tuple[int, int]]:
         cells = [Cell(layer, at) for layer in range(rows) for at in range(1, 16)]
         return [(start, len(here)) for start, here in ways._passes(situation, way, cells)]
 
-    assert starts(30, CAUSAL) == [(1, 90), (4, 90), (7, 90), (10, 90), (13, 90)]
-    assert starts(100, CAUSAL) == [(at, 100) for at in range(1, 16)]
+    assert starts(30, CAUSAL) == [(1, 270), (10, 180)]  # 15 x 270 tokens: no tenth position fits
+    assert starts(100, CAUSAL) == [(1, 200), (3, 300), (6, 400), (10, 300), (13, 300)]
     assert starts(300, CAUSAL)[:3] == [(1, 273), (1, 27), (2, 292)]  # 4096 tokens at most
     assert starts(30, ABOVE) == [(0, 256), (0, 194)]
 

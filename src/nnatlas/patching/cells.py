@@ -54,7 +54,7 @@ class Swept:
 
     @property
     def before_mlp(self) -> bool:
-        """Whether the last block's MLP may be left to its last position: nothing of it is patched."""
+        """Whether MLPs may be run on some tokens only: nothing in them is patched."""
         return not any(key.startswith("mlp.") or "mlp_" in key for key in self.keys)
 
     def cells(self, values: Mapping[int, Tensor]) -> Iterator[Cell]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.patching.cells import Cell, Swept, end_of, node
+from nnatlas.patching.packing import Packing
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -86,8 +87,8 @@ class Situation:
         return ""
 
     @property
-    def trimmable(self) -> bool:
-        """Whether the last block's MLP can be given fewer positions."""
+    def packable(self) -> bool:
+        """Whether what MLPs read can be chosen."""
         served = self.model.support().rows["block.mlp_input"]
         return self.swept.before_mlp and served.everywhere
 
@@ -129,34 +130,42 @@ class Situation:
         start: int = 0,
         cache: Any = None,
         growing: bool = False,
-        trimmed: bool = False,
+        packed: bool = False,
         keep: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """Logits `[1 + cells, vocab_size]` at the last position, float32: of the base run, and with each cell patched.
 
         `start` leaves out the positions before, which `cache` must hold.  With `growing`, rows join where their cell is
-        patched; with `trimmed`, the last MLP reads the last position only.  `keep` receives the base run's own values.
+        patched; with `packed`, MLPs run on what they change only.  `keep` receives the base run's own values.
         """
         here: dict[int, dict[int, Cell]] = {}
         for row, cell in enumerate(cells, 1):
             here.setdefault(cell.layer, {})[row] = cell
         rows = 1 if growing else 1 + len(cells)
+        packing = Packing(start, self.length - start)
         with torch.no_grad(), self.model.trace(**self.call(rows, start, cache), growing=growing) as run:
-            for layer, name in self.source.names.items():
-                if trimmed and self.swept.leaving and layer == self.model.num_layers - 1:
-                    _trim(run)
-                if layer in here and growing:
-                    self._grow(run.layers[layer], len(here[layer]))
-                if layer in here or keep is not None:
-                    value = getattr(*node(run, name))
-                    if keep is not None:
-                        keep[layer] = value[0].clone()
-                    for row, cell in here.get(layer, {}).items():
-                        self.patch(value[row], cell)
-            if trimmed and not self.swept.leaving:
-                _trim(run)
+            for layer, block in enumerate(run.layers):
+                if packed and self.swept.leaving:
+                    packing.run_mlp(block, last=layer == len(run.layers) - 1)
+                self._patch_block(run, layer, here.get(layer, {}), growing, keep)
+                packing.join(here.get(layer, {}).values())
+                if packed and not self.swept.leaving:
+                    packing.run_mlp(block, last=layer == len(run.layers) - 1)
             _contiguous_head(run)
             return run.logits[:, -1].float()
+
+    def _patch_block(
+        self, run: Any, layer: int, cells: Mapping[int, Cell], growing: bool, keep: dict[int, Tensor] | None
+    ) -> None:
+        """Let the rows of some cells join, and patch them."""
+        if cells and growing:
+            self._grow(run.layers[layer], len(cells))
+        if cells or (keep is not None and layer in self.source.names):
+            value = getattr(*node(run, self.source.names[layer]))
+            if keep is not None:
+                keep[layer] = value[0].clone()
+            for row, cell in cells.items():
+                self.patch(value[row], cell)
 
     def _grow(self, block: Any, count: int) -> None:
         """Let copies of the unpatched row join, as late as the value allows."""
@@ -189,11 +198,6 @@ class Situation:
         """What enters the first block, of the base run and of the source run, `[1, seq, hidden_size]`."""
         with torch.no_grad():
             return [self.model.collect(ids[None], ENTRY)[ENTRY] for ids in (self.ids, self.source.ids)]
-
-
-def _trim(run: Any) -> None:
-    """Leave out of the last MLP the positions that nothing reads any more; they get the last one's output as well."""
-    run.layers[-1].mlp_input = run.layers[-1].mlp_input[:, -1:]
 
 
 def _contiguous_head(run: Any) -> None:

@@ -2,9 +2,9 @@
 
 A patch at block l and position p changes nothing below l and, where attention is causal, nothing before p.
 
-- `CAUSAL`: one pass for each position p (or a few neighbours, where that is cheaper), on the tokens from p on, over the
-  base run's keys and values of those before; it goes up the stack once, and at each block the rows patched there join the
-  batch.  In the last block only the last position goes through the MLP, where the sum with its output allows that.
+- `CAUSAL`: one pass for some neighbouring positions, on the tokens from the first of them on, over the base run's keys and
+  values of those before; it goes up the stack once, and at each block the rows patched there join the batch.  MLPs run on
+  changed tokens only, where they can be given those (`nnatlas.patching.packing`).
 - `ABOVE`: the same on whole prompts, for blocks that remember earlier positions otherwise than by keys and values.
 - `PLAIN`: whole prompts through all blocks, a row for each patch.
 
@@ -38,13 +38,13 @@ class Way(NamedTuple):
     words: str
     growing: bool = False
     cached: bool = False
-    trimmed: bool = False
+    packed: bool = False
 
 
 CAUSAL = Way("only blocks above and positions from each patch on, many patches to a forward", True, True)
 ABOVE = Way("only blocks above each patch, many patches to a forward", True)
 PLAIN = Way("whole forwards, many patches to a batch")
-WAYS = (CAUSAL._replace(trimmed=True), CAUSAL, ABOVE, PLAIN)
+WAYS = (CAUSAL._replace(packed=True), CAUSAL, ABOVE, PLAIN)
 
 
 class Swept(NamedTuple):
@@ -85,8 +85,8 @@ def run_sweep(situation: Situation, measure: Measure, ways: Sequence[Way] = WAYS
 
 
 def _forbidden(situation: Situation, way: Way) -> str:
-    if way.trimmed and not situation.trimmable:
-        return "the last MLP may be left out nowhere"
+    if way.packed and not situation.packable:
+        return "what its MLPs read cannot be chosen"
     return (situation.no_cache or situation.acausal) if way.cached else ""
 
 
@@ -94,7 +94,7 @@ def _numbers(situation: Situation, way: Way, cells: Sequence[Cell], measure: Mea
     found: dict[Cell, float] = {}
     for start, patched in _passes(situation, way, cells):
         cache = before(situation.cache, start) if way.cached else None
-        logits = situation.forward(patched, start, cache, way.growing, way.trimmed)
+        logits = situation.forward(patched, start, cache, way.growing, way.packed)
         _check(situation, patched, logits)
         found |= zip(patched, measure(logits[1:]).tolist(), strict=True)
     return found
@@ -107,7 +107,8 @@ def _passes(situation: Situation, way: Way, cells: Sequence[Cell]) -> Iterator[t
     together: list[Cell] = []
     for first, group in groupby(sorted(cells, key=starting), starting):
         here = list(group)
-        if together and not _joins(len(here), first - start, situation.length - first):
+        fits = len(together) + len(here) <= _room(situation, start)
+        if together and not (fits and _joins(len(here), first - start, situation.length - first)):
             yield from _split(situation, start, together)
             together = []
         start, together = (start if together else first), [*together, *here]
@@ -117,10 +118,10 @@ def _passes(situation: Situation, way: Way, cells: Sequence[Cell]) -> Iterator[t
 def _joins(rows: int, early: int, tokens: int) -> bool:
     """Whether rows had better be part of a forward that begins `early` positions before they need, in tokens a block.
 
-    What they compute in vain (in half of the blocks, since they join on the way up) stands against a forward of their
-    own, that is, its unpatched row and the reading of all weights.
+    What they compute in vain (attention only, a quarter of a block or less, and in half of the blocks, since they join on
+    the way up) stands against a forward of their own: its unpatched row, and the reading of all weights.
     """
-    return rows / 2 * early <= tokens + WEIGHTS
+    return rows / 8 * early <= tokens + WEIGHTS
 
 
 def _split(situation: Situation, start: int, cells: list[Cell]) -> Iterator[tuple[int, list[Cell]]]:
