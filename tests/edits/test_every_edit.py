@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tests.edits.every_edit import FAMILIES, GREEDY, MIXTURES, every_edit, model_of
-from tests.tiny_models import IDS, left_alone
+from tests.tiny_models import IDS, left_alone, tiny
 
 from nnatlas import edits
 from nnatlas.errors import DamagedFile, InputError
@@ -157,3 +157,15 @@ def test_files_that_are_no_edits_are_refused(tmp_path):
 
 def made_on(model):
     return {"family": model.family.name, "num_layers": model.num_layers, "hidden_size": model.hidden_size}
+
+
+def test_an_edit_of_nothing_is_refused():
+    model = tiny("llama")
+    for make in (
+        lambda: edits.ablate(model, []),
+        lambda: edits.skip_layers(model, []),
+        lambda: edits.ablate_layers(model, []),
+        lambda: edits.steer(model, torch.ones(model.hidden_size), layers=[]),
+    ):
+        with pytest.raises(InputError, match="would edit nothing"):
+            make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 from contextlib import ExitStack
@@ -448,3 +449,41 @@ def test_calls_in_several_threads_are_edited_each(model_type):
     with model.editing([name, "layers.2.layer_output"], halve):
         wanted = {id(ids): model._module(ids).logits for ids in (IDS, OTHER)}
     assert all(torch.equal(one, wanted[id(ids)]) for one, ids in zip(logits, prompts, strict=True))
+
+
+@pytest.mark.parametrize("model_type", ["llama", "gpt2", "gemma2"])
+def test_hidden_states_that_transformers_collects_are_the_edited_ones_whoever_asked_before(model_type):
+    model = tiny(model_type)
+    for _ in range(2):  # the first call that asks leaves transformers' own hooks on the modules
+        with model.editing("layers.1.layer_output", lambda value, call: value * 0 + 7):
+            collected = model._module(IDS, output_hidden_states=True).hidden_states[2]
+        assert collected.unique().tolist() == [7.0]
+    with model.trace(IDS, output_hidden_states=True) as run:
+        model.layers[1].layer_output[:] = 3
+    assert run.output.hidden_states[2].unique().tolist() == [3.0]
+
+
+def test_a_copy_of_the_module_is_not_edited():
+    model = tiny("gpt2")
+    bare = model._module(IDS).logits
+    with model.editing("layers.1.layer_output", lambda value, call: value * 0):
+        copied = copy.deepcopy(model._module)
+        edited = model._module(IDS).logits
+    assert torch.equal(copied(IDS).logits, bare)
+    assert not torch.equal(edited, bare)
+
+
+def test_an_edit_that_calls_its_own_model_is_told_so():
+    model = tiny("llama")
+
+    def traced(value, call):
+        with model.trace(IDS):
+            return model.layers[0].layer_output
+
+    with left_alone(model):
+        for function in (lambda value, call: model._module(IDS).logits, traced):
+            with (
+                pytest.raises(InputError, match="called the model that it stands on"),
+                model.editing("layers.1.layer_output", function),
+            ):
+                model._module(IDS)

@@ -38,7 +38,10 @@ class Edit:
         KINDS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for value, function in self.parts():  # what the model lacks is said now, not when the edit is entered
+        parts = self.parts()
+        if not parts:
+            raise InputError(f"this {type(self).__name__.lower()} would edit nothing: name a layer or a value at least")
+        for value, function in parts:  # what the model lacks is said now, not when the edit is entered
             self.model.editing(value, function)
 
     def parts(self) -> list[tuple[str, Function]]:

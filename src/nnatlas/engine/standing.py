@@ -25,6 +25,7 @@ from nnatlas.engine.payloads import Call, forward_of
 from nnatlas.engine.run import Run
 from nnatlas.engine.taps import refuse_compiled
 from nnatlas.engine.visits import Alone, Guest, Visit
+from nnatlas.errors import InputError
 
 Function = Callable[[Any, ModelCall], Any]
 """What an edit does: it is given the value and the call, writes into the value or returns what shall stand in its place."""
@@ -66,7 +67,7 @@ class Standing:
         self.edits: list[StandingEdit] = []
         self.visits: list[Visit] = []
         self.read: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # columns by cache, for caches that do not count
-        self._hook = model.module.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True)
+        self._hook = model.module.register_forward_pre_hook(_beginning(self), with_kwargs=True, prepend=True)
         for run in model.runs:
             self.welcome(run)
 
@@ -94,6 +95,11 @@ class Standing:
 
     def welcome(self, run: Run) -> Visit:
         """Take the edits into a run, which has put no tap yet; they go when it ends."""
+        here = getcurrent()
+        if any(one.answering and one.run.forward is here for one in self.visits):
+            raise InputError(
+                "an edit's function called the model that it stands on, which would call it again without end"
+            )
         visit = Visit(run, self.model)
         self.visits.append(visit)
         visit.removers.append(lambda: self.visits.remove(visit))
@@ -108,14 +114,15 @@ class Standing:
             if visit.run is run:
                 visit.stay_first()
 
-    def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the model begins, in a run or alone."""
         call, here = Call(args, kwargs, forward_of(module)), getcurrent()
         visit = next((one for one in tuple(self.visits) if one.run.forward is here), None)
-        if visit is not None and isinstance(visit.run, Alone):
+        if visit is not None and isinstance(visit.run, Alone) and not visit.answering:
             visit.run.end()  # an interrupted call, whose end never came
             visit = None
-        visit = visit or self.welcome(Alone(self.model))
+        if visit is None or visit.answering:
+            visit = self.welcome(Alone(self.model))
         visit.begin(call, self.read)
         visit.answer(self.model.start.site, call)
         if call.changed:
@@ -123,3 +130,12 @@ class Standing:
         if isinstance(visit.run, Alone):
             visit.run.end_with(module)
         return (call.args, call.kwargs) if call.changed else None
+
+
+def _beginning(standing: Standing) -> Any:
+    """The hook as a function of its own, which copies of the module may carry along: it does nothing on them."""
+
+    def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return standing.begin(module, args, kwargs) if module is standing.model.module else None
+
+    return begin

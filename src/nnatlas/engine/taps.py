@@ -22,6 +22,7 @@ from nnatlas.errors import InputError
 if TYPE_CHECKING:
     from nnatlas.engine.run import Run
 
+CAPTURING = "transformers.utils.output_capturing"
 Remover = Callable[[], None]
 INSTALLERS: dict[str, Callable[[Run, Point], Remover]] = {}
 """Stage -> how to put a tap there; each returns what takes it off.  `interior` adds its own stages."""
@@ -146,7 +147,20 @@ def _tap_output(run: Run, point: Point) -> Remover:
         run.reach(site, result)
         return result.output if result.changed else None
 
-    return point.module.register_forward_hook(stop_after, with_kwargs=True, prepend=point.ahead).remove
+    handle = point.module.register_forward_hook(stop_after, with_kwargs=True, prepend=point.ahead)
+    _capture_last(point.module)
+    return handle.remove
+
+
+def _capture_last(module: nn.Module) -> None:
+    """What transformers collects for `output_hidden_states` is what the model goes on with, edits included.
+
+    Its hooks stay on a module once anybody has asked for hidden states; ours would come after them from then on.
+    """
+    hooks = module._forward_hooks
+    if len(hooks) > 1:
+        for key in [key for key, hook in hooks.items() if getattr(hook, "__module__", "") == CAPTURING]:
+            hooks.move_to_end(key)
 
 
 INSTALLERS[INPUT] = _tap_input

@@ -67,6 +67,7 @@ class Visit:
         self.run, self.model = run, model
         self.guests: dict[StandingEdit, Guest] = {}
         self.removers: list[Remover] = []
+        self.answering = False  # whether an edit's function is running
         self._call: ModelCall | None = None
         self._prompt: int | None = None  # columns that the run's first call read
         if run.calls > 1:
@@ -183,13 +184,17 @@ class Guest:
     def reach(self, site: Any, payload: Any, at: Point | None = None) -> None:
         """Do what the edit does, out of sight of whatever watches torch functions here."""
         self.past_layers = False
-        with _unwatched():
-            stop = Stop(site, payload, self.run.rows)
-            new = self.edit.function(stop.hand(self.point), self.visit.call)
-            if new is not None:
-                stop.assign(self.point, new)
-            stop.settle()
-            stop.release()
+        self.visit.answering = True
+        try:
+            with _unwatched():
+                stop = Stop(site, payload, self.run.rows)
+                new = self.edit.function(stop.hand(self.point), self.visit.call)
+                if new is not None:
+                    stop.assign(self.point, new)
+                stop.settle()
+                stop.release()
+        finally:
+            self.visit.answering = False
 
 
 def _unwatched() -> AbstractContextManager[Any]:
