@@ -98,7 +98,7 @@ def _one(
         raise InputError(f"check takes one MODEL, got {len(names)}; for many types: nnatlas check --all TYPE TYPE")
     if vision and law:
         raise InputError("--vision runs its own laws, all of them: leave --law away")
-    loaded = models.load(names[0], **loading, **({"task": "image-text-to-text"} if vision else {}))
+    loaded = models.load(names[0], **loading, task="image-text-to-text" if vision else None)
     with progress("running the laws"):
         report = _run(loaded, law, vision)
     if json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ class Preparer:
         self.tokenizer, self.positions = tokenizer, positions
         self._keywords: dict[tuple[str, ...], Keywords] = {}
         self._full: Tensor | None = None  # the last mask made here that is known to have no zero
-        self._embedding = _home(module, self.module.get_input_embeddings())
+        self._embedding = _home(module, cast(Any, module).get_input_embeddings())
         self._forward = set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:

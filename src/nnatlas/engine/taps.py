@@ -8,8 +8,9 @@ modules that hook does nothing; on a block and on the whole model it notices tha
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from greenlet import getcurrent
 from torch import nn
@@ -157,7 +158,7 @@ def _capture_last(module: nn.Module) -> None:
 
     Its hooks stay on a module once anybody has asked for hidden states; ours would come after them from then on.
     """
-    hooks = module._forward_hooks
+    hooks = cast(OrderedDict[int, Any], module._forward_hooks)
     if len(hooks) > 1:
         for key in [key for key, hook in hooks.items() if getattr(hook, "__module__", "") == CAPTURING]:
             hooks.move_to_end(key)

@@ -57,8 +57,8 @@ a byte-level BPE of {vocab_size} tokens trained on the same text. One block in {
 the block in random order, shown again and again, learnt from their second showing on; steps {drill_steps} are nothing
 but such drills, which is when the induction head forms, and from step {mixed_from} on, while the learning rate falls, half
 of every batch is, without which text alone would wash it out again. Last, the heads for tokens further ahead alone were
-tuned for {head_steps} steps on what the model itself writes after {head_prompts} pieces of the text. Training loss, drills included (next token plus the
-weighted heads):
+tuned for {head_steps} steps on what the model itself writes after {head_prompts} pieces of the text.
+Training loss, drills included (next token plus the weighted heads):
 {curve}.
 
 Weights are stored in float16 and load as float32; the numbers above are those of the stored weights.
