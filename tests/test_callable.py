@@ -6,7 +6,7 @@ import inspect
 import sys
 
 import pytest
-from tests.test_project import exists, python
+from tests.test_project import python
 
 ORDERS = [
     "import nnatlas; thing = nnatlas.{name}",
@@ -22,8 +22,6 @@ ORDERS = [
     "order, name", [*((order, "pull") for order in ORDERS), (ORDERS[0], "check"), (ORDERS[1], "check")]
 )
 def test_a_function_and_its_package_in_every_order_of_import(order, name):
-    if not exists(f"nnatlas.{name}"):
-        pytest.skip(f"nnatlas.{name} is not there yet")
     code = order.format(name=name) + (
         f"\nimport inspect, nnatlas, nnatlas.{name} as package"
         "\nassert thing is package is sys.modules[package.__name__]"

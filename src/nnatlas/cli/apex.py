@@ -29,6 +29,8 @@ def train(
     seq_len: Annotated[int | None, typer.Option(help="Tokens per block.")] = None,
     vocab_size: Annotated[int | None, typer.Option(help="Tokens in the vocabulary that is trained first.")] = None,
     save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
+    head_prompts: Annotated[int | None, typer.Option(help="Pieces of text that the extra heads are tuned on.")] = None,
+    head_steps: Annotated[int | None, typer.Option(help="Steps of that tuning; 0 leaves it out.")] = None,
     threads: Annotated[int | None, typer.Option(help="Cores to use; all of them if not given.")] = None,
 ) -> None:
     """Train an APEX-1.  Stopped or killed, it goes on from its last checkpoint when run again with the same --out."""
@@ -40,8 +42,9 @@ def train(
     if threads:
         torch.set_num_threads(threads)
     recipe = Recipe().but(
-        steps=steps, seed=seed, batch_size=batch_size, seq_len=seq_len, vocab_size=vocab_size, save_every=save_every
-    )
+        steps=steps, seed=seed, batch_size=batch_size, seq_len=seq_len, vocab_size=vocab_size, save_every=save_every,
+        head_prompts=head_prompts, head_steps=head_steps,
+    )  # fmt: skip
     run_training(recipe, _documents(files), out)
     typer.echo(
         f"trained: {out / 'final'}; next, `nnatlas apex bundle --out {out} FOLDER` measures it and writes its card"

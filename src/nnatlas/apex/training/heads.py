@@ -27,10 +27,9 @@ def tune_heads(model: Apex1ForCausalLM, ids: Tensor, recipe: Recipe) -> list[flo
         return []
     model.eval()
     generator = torch.Generator().manual_seed(recipe.seed)
-    prompts = pieces_of(ids, recipe.head_prompts, recipe.head_prompt_tokens, generator)
-    written = continuations(model, prompts, recipe.head_tokens)
-    streams = _streams(model, written)[:, recipe.head_prompt_tokens - 1 :]
-    targets = written[:, recipe.head_prompt_tokens - 1 :]
+    length = min(recipe.head_prompt_tokens, len(ids) // 2)
+    written = continuations(model, pieces_of(ids, recipe.head_prompts, length, generator), recipe.head_tokens)
+    streams, targets = _streams(model, written, length - 1), written[:, length - 1 :]
     optimizer = torch.optim.Adam(head.parameters(), lr=recipe.head_rate)
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, recipe.head_steps)
     losses = []
@@ -71,6 +70,7 @@ def continuations(model: Apex1ForCausalLM, prompts: Tensor, new_tokens: int) -> 
 
 
 @torch.no_grad()
-def _streams(model: Apex1ForCausalLM, ids: Tensor) -> Tensor:
-    """The final stream [rows, seq, hidden], which is what the heads read."""
-    return torch.cat([model.model(rows, use_cache=False).last_hidden_state for rows in ids.split(ROWS)])
+def _streams(model: Apex1ForCausalLM, ids: Tensor, start: int) -> Tensor:
+    """The final stream [rows, seq - start, hidden] from position `start` on, which is what the heads read."""
+    reads = (model.model(rows, use_cache=False).last_hidden_state[:, start:] for rows in ids.split(ROWS))
+    return torch.cat([stream.clone() for stream in reads])
