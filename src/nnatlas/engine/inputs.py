@@ -157,9 +157,9 @@ class Preparer:
         mask, ids = batch.get("attention_mask"), batch.get("input_ids", batch.get("inputs_embeds"))
         if batch.get("position_ids") is not None or "position_ids" not in self._forward or not self.positions:
             return batch
-        if not isinstance(mask, Tensor) or mask is self._full or mask.ndim != 2 or bool(mask.all()):
+        if not isinstance(mask, Tensor) or not isinstance(ids, Tensor) or mask.ndim != 2:
             return batch
-        if not isinstance(ids, Tensor):
+        if mask is self._full or bool(mask.all()):
             return batch
         positions = (mask.long().cumsum(-1) - 1).clamp(min=0)
         return {**batch, "position_ids": positions[:, -ids.shape[1] :]}  # a mask may reach back over a cache

@@ -8,8 +8,9 @@ but the heads changes: the model's own logits stay bit for bit what they were.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from nnatlas.apex.losses import ahead_loss
 from nnatlas.apex.modeling import Apex1ForCausalLM
 from nnatlas.apex.training.recipe import Recipe
 
@@ -48,11 +49,8 @@ def heads_loss(model: Apex1ForCausalLM, streams: Tensor, targets: Tensor) -> Ten
     """Sum over heads of the mean cross-entropy in nats of streams [batch, seq, hidden] for targets [batch, seq]."""
     assert model.multi_token_head is not None
     logits = zip(model.multi_token_head(streams), model.config.head_offsets, strict=True)
-    terms = [
-        nn.functional.cross_entropy(head[:, :-ahead].flatten(0, 1), targets[:, ahead:].flatten())
-        for head, ahead in logits
-    ]
-    return torch.stack(terms).sum()
+    terms = (ahead_loss(head, targets, ahead) for head, ahead in logits)
+    return torch.stack([term for term in terms if term is not None]).sum()
 
 
 def pieces_of(ids: Tensor, count: int, length: int, generator: torch.Generator) -> Tensor:
