@@ -204,8 +204,8 @@ def _plan(program: Program, sites: list[Place]) -> tuple[list[Any], dict[int, li
 
 def _comes_after(sites: list[Place], at: int, failing: int) -> bool:
     """Whether a place lies after the start of the failing place's module (whose first hook raises)."""
-    starts = min(n for n, site in enumerate(sites) if site.module is sites[failing].module)
-    return at >= starts
+    inside = set(sites[failing].module.modules())
+    return at >= min(n for n, site in enumerate(sites) if site.module in inside)
 
 
 def _hook(site: Place, visits: list[tuple[int, Visit]], answers: list[Any]) -> Any:

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.engine.programs import (
     FAILED,
@@ -115,9 +115,12 @@ def bit_identical():
 
 QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True, "database": None}
 
+INSIDE_WHAT_FAILS = Program("llama", IDS, [Visit(0, [("read", 0.0)]), Visit(1, [("read", 0.0)])], "forward", fails_at=2)
+
 
 @settings(max_examples=300, **QUICK)
 @given(program=programs())
+@example(program=INSIDE_WHAT_FAILS)
 def test_programs(program):
     as_before()
     execute(program)

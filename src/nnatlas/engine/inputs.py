@@ -110,8 +110,8 @@ class Preparer:
         if not isinstance(inputs, Tensor):
             return self._padded(_rows(inputs))
         ids = self._own(_as_ids(inputs))
-        self._full = torch.ones_like(ids)
-        return {"input_ids": ids, "attention_mask": self._full}
+        self._full = full = torch.ones_like(ids)  # by its own name: another thread may put its mask there any time
+        return {"input_ids": ids, "attention_mask": full}
 
     def _padded(self, rows: list[list[int]], masks: list[list[int]] | None = None) -> Batch:
         """Rows as one tensor, padded on the left to the longest, with the mask that says so."""

@@ -291,7 +291,7 @@ class Run:
 def current_run(model: BoundModel) -> Run | None:
     """The innermost run open on this model in this thread."""
     here = threading.get_ident()
-    for run in reversed(model.runs):
+    for run in reversed(tuple(model.runs)):
         if run._thread == here:
             return run
     return None

@@ -68,12 +68,12 @@ class Standing:
         self.visits: list[Visit] = []
         self.read: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # columns by cache, for caches that do not count
         self._hook = model.module.register_forward_pre_hook(_beginning(self), with_kwargs=True, prepend=True)
-        for run in model.runs:
+        for run in tuple(model.runs):
             self.welcome(run)
 
     def add(self, edit: StandingEdit) -> None:
         self.edits.append(edit)
-        for visit in self.visits:
+        for visit in tuple(self.visits):
             visit.take_in(edit)
 
     def remove(self, edit: StandingEdit) -> None:
@@ -96,7 +96,7 @@ class Standing:
     def welcome(self, run: Run) -> Visit:
         """Take the edits into a run, which has put no tap yet; they go when it ends."""
         here = getcurrent()
-        if any(one.answering and one.run.forward is here for one in self.visits):
+        if any(one.answering and one.run.forward is here for one in tuple(self.visits)):
             raise InputError(
                 "an edit's function called the model that it stands on, which would call it again without end"
             )
@@ -104,13 +104,13 @@ class Standing:
         self.visits.append(visit)
         visit.removers.append(lambda: self.visits.remove(visit))
         run.keep(visit.end)
-        for edit in self.edits:
+        for edit in tuple(self.edits):
             visit.take_in(edit)
         return visit
 
     def stay_first(self, run: Run) -> None:
         """A tap has just been put before all hooks (see `Point.ahead`): the edits that stand so go before it, in order."""
-        for visit in self.visits:
+        for visit in tuple(self.visits):
             if visit.run is run:
                 visit.stay_first()
 
@@ -135,7 +135,8 @@ class Standing:
 def _beginning(standing: Standing) -> Any:
     """The hook as a function of its own, which copies of the module may carry along: it does nothing on them."""
 
-    def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return standing.begin(module, args, kwargs) if module is standing.model.module else None
+    def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        mine = module is standing.model.module and kwargs is not None
+        return standing.begin(module, args, kwargs) if mine else None
 
     return begin

@@ -4,6 +4,9 @@ PyTorch decides at the start of a module's call whether it will look at hooks at
 never sees one added now.  Therefore asking for a place also gives every module above it a hook of its own (it is *armed*)
 until the run ends; whatever is running while the body waits is then either armed or the tapped module itself.  On most
 modules that hook does nothing; on a block and on the whole model it notices that a wait is in vain.
+
+Several threads may run one model.  PyTorch looks a hook up in one table and whether it takes keywords in another, so while
+one thread puts or takes off a hook another can call it without them.  Such a hook is somebody else's, and does nothing.
 """
 
 from __future__ import annotations
@@ -95,8 +98,8 @@ def _armed(module: nn.Module, args: Any, output: Any) -> None:
 def _calling(run: Run) -> Callable[..., None]:
     """Notes every call of the whole model."""
 
-    def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if getcurrent() is run.forward:
+    def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        if kwargs is not None and getcurrent() is run.forward:
             run.calls += 1
             run.note_call(args, kwargs)
 
@@ -128,8 +131,8 @@ def refuse_compiled(module: nn.Module) -> None:
 def _tap_input(run: Run, point: Point) -> Remover:
     site = point.site
 
-    def stop_before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if getcurrent() is not run.forward or not run.wants(site):
+    def stop_before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        if getcurrent() is not run.forward or kwargs is None or not run.wants(site):
             return None
         call = Call(args, kwargs, forward_of(module))
         run.reach(site, call)
@@ -141,9 +144,10 @@ def _tap_input(run: Run, point: Point) -> Remover:
 def _tap_output(run: Run, point: Point) -> Remover:
     site = point.site
 
-    def stop_after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        if getcurrent() is not run.forward or not run.wants(site):
+    def stop_after(module: nn.Module, args: tuple[Any, ...], *rest: Any) -> Any:
+        if getcurrent() is not run.forward or len(rest) < 2 or not run.wants(site):
             return None
+        kwargs, output = rest
         result = Result(output, Call(args, kwargs, forward_of(module)))
         run.reach(site, result)
         return result.output if result.changed else None
@@ -160,7 +164,7 @@ def _capture_last(module: nn.Module) -> None:
     """
     hooks = cast(OrderedDict[int, Any], module._forward_hooks)
     if len(hooks) > 1:
-        for key in [key for key, hook in hooks.items() if getattr(hook, "__module__", "") == CAPTURING]:
+        for key in [key for key, hook in tuple(hooks.items()) if getattr(hook, "__module__", "") == CAPTURING]:
             hooks.move_to_end(key)
 
 

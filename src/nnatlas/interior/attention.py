@@ -56,8 +56,9 @@ class Dispatcher:
             if not looks:
                 self.wanted.pop(look.key, None)
             if not self.wanted and self.interface._local_mapping.get(self.name) is self:
-                del self.interface[self.name]
-                if self.before is not None:
+                if self.before is None:
+                    del self.interface[self.name]
+                else:  # in one step: another thread may be about to call it
                     self.interface[self.name] = self.before
 
     def configured(self, module: nn.Module) -> Function:

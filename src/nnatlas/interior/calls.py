@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
@@ -75,25 +76,28 @@ class Dispatcher:
         self.spans: list[Span] = []
         self.before: Any = None
         self.was_there = False
+        self.changing = Lock()  # runs in several threads come and go at once
 
     def add(self, span: Span) -> None:
-        if not self.spans:
-            self.was_there, self.before = self.name in self.names, self.names.get(self.name)
-            self.function = self.before if self.was_there else getattr(span.module, self.name)
-            self.names[self.name] = self
-        self.spans.append(span)
+        with self.changing:
+            if not self.spans:
+                self.was_there, self.before = self.name in self.names, self.names.get(self.name)
+                self.function = self.before if self.was_there else getattr(span.module, self.name)
+                self.names[self.name] = self
+            self.spans.append(span)
 
     def remove(self, span: Span) -> None:
-        self.spans.remove(span)
-        if not self.spans and self.names.get(self.name) is self:
-            if self.was_there:
-                self.names[self.name] = self.before
-            else:
-                del self.names[self.name]
+        with self.changing:
+            self.spans.remove(span)
+            if not self.spans and self.names.get(self.name) is self:
+                if self.was_there:
+                    self.names[self.name] = self.before
+                else:
+                    del self.names[self.name]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         here = getcurrent()
-        span = next((span for span in reversed(self.spans) if span.run.forward is here), None)
+        span = next((span for span in reversed(tuple(self.spans)) if span.run.forward is here), None)
         if span is None:
             return self.function(*args, **kwargs)
         return span.called(self.name, self.function, args, kwargs)
