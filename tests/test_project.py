@@ -299,3 +299,13 @@ def test_no_machine_and_no_registry_is_named():
     assert not found, "\n".join(found)
     assert FOREIGN.search("see /ho" + "me/ann")
     assert not FOREIGN.search("https://a.b/home/ann")
+
+
+def test_nothing_that_git_ignores_is_committed():
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("an unpacked source archive")
+    assert listed.stdout.split() == []
