@@ -13,9 +13,13 @@ from nnatlas.check.shards import in_shards
 
 
 def work(job: str) -> dict[str, str]:
-    """Stands for a check: sleeps, dies or answers."""
+    """Stands for a check: computes or waits for long, dies or answers."""
     if job == "sleep":
         time.sleep(60)
+    while job == "compute":
+        pass
+    if job == "wait":
+        time.sleep(2)
     if job == "die":
         os._exit(3)
     return {"answer": job.upper()}
@@ -34,10 +38,27 @@ def test_a_slow_and_a_dying_job_cost_only_themselves(monkeypatch):
     assert time.monotonic() - started < 150
 
 
-def test_a_job_that_takes_too_long_is_given_up(monkeypatch):
+def test_a_job_that_computes_too_long_is_given_up(monkeypatch):
     monkeypatch.setattr(sharding, "STARTING", 0.0)
-    found = dict(in_shards(work, ["sleep"], processes=1, seconds=1.0))
-    assert found == {"sleep": {"error": "no answer within 1 s"}}
+    monkeypatch.setattr(sharding, "PATIENCE", 90.0)  # the new process has yet to import this file
+    spent = {}
+    found = dict(in_shards(work, ["compute", "a"], processes=1, seconds=1.0, spent=spent.__setitem__))
+    assert found == {"compute": {"error": "no answer within 1 s of computing"}, "a": {"answer": "A"}}
+    assert spent.keys() == {"a"} and 0 <= spent["a"] < 1
+
+
+def test_a_job_that_only_waits_is_given_its_time(monkeypatch):
+    monkeypatch.setattr(sharding, "STARTING", 0.0)
+    monkeypatch.setattr(sharding, "PATIENCE", 180.0)
+    spent = {}
+    found = dict(in_shards(work, ["wait"], processes=1, seconds=0.5, spent=spent.__setitem__))
+    assert found == {"wait": {"answer": "WAIT"}} and spent["wait"] < 0.5
+
+
+def test_a_job_that_waits_for_ever_is_given_up_in_the_end(monkeypatch):
+    monkeypatch.setattr(sharding, "STARTING", 0.0)
+    monkeypatch.setattr(sharding, "PATIENCE", 2.0)
+    assert dict(in_shards(work, ["sleep"], 1, seconds=1.0)) == {"sleep": {"error": "no answer within 2 s"}}
 
 
 class NeverStarts:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from nnatlas.check import Sweep
 from nnatlas.cli import build, check_all
 from nnatlas.cli.family_pages import families_page, matrix_page
 from nnatlas.traits import kept
@@ -31,10 +32,10 @@ def measured(monkeypatch) -> list:
         asked.append((list(types), processes, seconds_per_type))
         for name in types:
             progress(name, {"error": "broke"} if name == "bloom" else {})
-        return types
+        return Sweep(dict.fromkeys(types), 0.0, {name: float(at) for at, name in enumerate(types, 1)})
 
-    def kept_of(types):
-        found = {name: kept().types[name] for name in types}
+    def kept_of(swept):
+        found = {name: kept().types[name] for name in swept.types}
         wrong = {
             name: replace(one, failures=("shape: logits at model: wrong",))
             for name, one in found.items()
@@ -51,6 +52,7 @@ def test_types_are_run_shown_and_summed(measured):
     done = run("check", "--all", "llama", "gpt2", "--processes", "3")
     assert measured == [(["llama", "gpt2"], 3, 120.0)]
     assert "[2/2] gpt2: every law holds" in done.stderr
+    assert "3.0 s of computing; the slowest types: gpt2 2.0, llama 1.0" in done.stderr
     rows = [line for line in done.stdout.splitlines() if "gpt2" in line]
     one = kept().types["gpt2"]
     assert "11 of 11" in rows[0] and f"{len(one.served)}" in rows[0] and f"{len(one.absent)}" in rows[0]

@@ -29,8 +29,9 @@ def sweep(
     """Check a tiny random model of every type, under its default attention and under eager.
 
     `types` are model types, by default all that have a row.  They are shared out over `processes`, each with one torch
-    thread; a type that takes longer than `seconds_per_type` is given up and reported as failed.  `results` is a file to write
-    the measured facts to, `progress` is called with each type and its result as they finish.
+    thread; a type that computes for longer than `seconds_per_type` is given up and reported as failed, however long it had to
+    wait for a busy machine.  `results` is a file to write the measured facts to, `progress` is called with each type and its
+    result as they finish.  The sweep's `computed` says how many seconds each type took.
 
     Call it from a program's own file (under `if __name__ == "__main__":`): the processes import that file again.
 
@@ -43,11 +44,12 @@ def sweep(
     wanted = sorted(ours) if types is None else list(dict.fromkeys(types))
     started = time.perf_counter()
     found: dict[str, dict[str, Any]] = {}
-    for model_type, result in in_shards(check_type, wanted, processes, seconds_per_type):
+    computed: dict[str, float] = {}
+    for model_type, result in in_shards(check_type, wanted, processes, seconds_per_type, computed.__setitem__):
         found[model_type] = result
         if progress is not None:
             progress(model_type, result)
-    swept = Sweep({name: found[name] for name in sorted(found)}, time.perf_counter() - started)
+    swept = Sweep({name: found[name] for name in sorted(found)}, time.perf_counter() - started, computed)
     if results is not None:
         Path(results).write_text(swept.json() + "\n", encoding="utf-8")
     return swept

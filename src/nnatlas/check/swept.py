@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rich.table import Table
@@ -25,10 +25,15 @@ INTERIOR: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """`types` maps a model type to its reports by attention implementation, or to an `error`."""
+    """`types` maps a model type to its reports by attention implementation, or to an `error`.
+
+    `seconds` passed in all; `computed` says how many seconds of computing each type took (the first of each process also its
+    imports).
+    """
 
     types: Mapping[str, Mapping[str, Any]]
     seconds: float = 0.0
+    computed: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failures(self) -> dict[str, list[str]]:

@@ -33,7 +33,9 @@ Stale = Annotated[
     bool, typer.Option("--stale", help="With --all: only types whose row has changed since they were measured.")
 ]
 Processes = Annotated[int, typer.Option(metavar="N", min=1, help="With --all: the processes that share the types.")]
-Seconds = Annotated[float, typer.Option(metavar="S", min=1, help="With --all: give a type up after so long.")]
+Seconds = Annotated[
+    float, typer.Option(metavar="S", min=1, help="With --all: give a type up after computing for so long.")
+]
 Results = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="With --all: write the measurements here; --stale writes the package's own."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STREAM = ("block.layer_input", "block.layer_output", "logits")
 INTERIOR = tuple(f"self_attn.attention_{name}" for name in ("queries", "scores", "probabilities", "head_outputs"))
 WIDE = 180
+SLOWEST = 12
 
 
 def chosen(types: Sequence[str], stale: bool, results: Path | None) -> list[str]:
@@ -41,10 +42,22 @@ def check_all(types: Sequence[str], processes: int, seconds: float, results: Pat
 
     with _shown(len(types)) as progress:
         found = sweep(types, processes=processes, seconds_per_type=seconds, progress=progress)
+    print(costs(found.computed), file=sys.stderr)
     new = kept_of(found)
     if results is not None:
         _write(results, read(results).with_new(new))
     return new
+
+
+def costs(computed: Mapping[str, float]) -> str:
+    """How long the types computed in all, and the slowest of them.
+
+    >>> costs({"llama": 1.5, "bloom": 2.25})
+    '3.8 s of computing; the slowest types: bloom 2.2, llama 1.5'
+    """
+    slowest = sorted(computed, key=lambda name: -computed[name])[:SLOWEST]
+    said = ", ".join(f"{name} {computed[name]:.1f}" for name in slowest)
+    return f"{sum(computed.values()):.1f} s of computing; the slowest types: {said}"
 
 
 def kept_of(found: Sweep) -> Kept:
