@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnatlas.families._row import Family
-from nnatlas.families._shapes import LLAMA, absent
+from nnatlas.families._shapes import LLAMA, NO_ROTARY, absent, kind
 
 NO_ATTENTION = "this block mixes tokens by a recurrence, without attention: see linear_attn"
 NO_ATTENTION_AT_ALL = "this family mixes tokens by a recurrence alone: see linear_attn"
@@ -26,10 +26,6 @@ CARRIED = {
 PADDED = {"batch padding": "a bias in the input projection fills the padding, which the short convolution then sees"}
 CLAMPED = {
     "batch cache": "a prompt's step sizes are kept above the config's least step size, those of single steps are not"
-}
-ASIDE = {
-    "chain block.attention_norm_output": "in hybrid blocks it norms the stream and the shared transformer's output together",
-    "chain block.mlp_input": "the shared MLP reads the shared attention's output, normed",
 }
 MASKLESS = {
     "causal attention_mask": "the model takes no notice of a mask",
@@ -92,6 +88,18 @@ DELTA_NOTES = {
     "linear_attn.state_output": "what the cache keeps; an edit reaches the next cached step, not this call's logits",
     "linear_attn.attention_gate": "before its SiLU; the normed head outputs are multiplied by it",
 }
+
+KIMI_NOTES = DELTA_NOTES | {
+    "linear_attn.decays": "the factor on each key dimension of a head's state at each token, between 0 and 1",
+    "linear_attn.attention_gate": "before its sigmoid; the normed head outputs are multiplied by it",
+}
+KIMI_KIND = kind(
+    "recurrent",
+    "has self_attn.forget_gate",
+    self_attn=absent(NO_ATTENTION),
+    linear_attn={"path": "self_attn", **KIMI_DELTA},
+)
+"""Blocks of Kimi's delta attention, under the same name as the attentions between them."""
 
 _SCAN, _STEP = "mamba2_chunk_scan", "mamba2_selective_state_update"
 _BOTH = f"linear_attn calls {_SCAN}|{_STEP}"
@@ -196,3 +204,45 @@ SINGLE: Family = LLAMA.but(
     identity="layer_input + attention_output = layer_output",
 )
 """Blocks of one norm and one mixer."""
+
+_ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
+
+BESIDE: Family = SINGLE.but(
+    name="beside",
+    base="model",
+    embed_tokens="base.embed_tokens",
+    norm="base.final_layernorm",
+    self_attn=absent(NO_ATTENTION),
+    attention_norm="input_layernorm",
+    identity="layer_input + linear_attn.attention_output = layer_output",
+    **NO_ROTARY,
+    kinds=(
+        kind(
+            "hybrid",
+            "has mamba_decoder",
+            linear_attn={"path": "mamba_decoder.mamba"},
+            attention_norm="mamba_decoder.input_layernorm",
+            self_attn=("shared_transf.self_attn", "shared_transformer.self_attn"),
+            attention_output=absent(_ASIDE),
+            attention_head_contributions=absent(_ASIDE),
+            mlp=("shared_transf.feed_forward", "shared_transformer.feed_forward"),
+            mlp_input="mlp > in",
+            mlp_output=absent(_ASIDE),
+            mlp_norm_output=absent("the shared MLP reads the shared attention's output, normed, not the stream"),
+            layer_mid=absent(_ASIDE),
+        ),
+    ),
+    passes="block.linear block.shared_transf*.input_layernorm block.shared_transf*.pre_ff_layernorm",
+    breaks=CARRIED
+    | PADDED
+    | {
+        "chain block.attention_norm_output": "in hybrid blocks it norms the stream and the shared transformer's output together",
+        "chain block.mlp_input": "the shared MLP reads the shared attention's output, normed",
+    },
+    notes=MAMBA_NOTES
+    | {
+        "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
+        "mlp_input": "the normed output of the shared attention",
+    },
+)
+"""Blocks of one mixer; in some of them a shared transformer first adds to what the mixer reads."""

@@ -1,6 +1,6 @@
 """What a family row is: roles, values, kinds of block, readout and residual identity, as frozen data.
 
-A row is a shape (see `_shapes`) with some cells changed by `but`.  Cells are checked when the row is made: an unknown name
+A row is a shape (see `_shapes`) with some cells changed by `but`, or another family's row with some changed by `twin`.  Cells are checked when the row is made: an unknown name
 or (as soon as the row is used) a cell that the place language cannot read is an error that names the family file.
 """
 
@@ -88,6 +88,7 @@ class Family(Record):
     breaks: Mapping[str, str] = _NONE
     defined_in: str = ""
     axes: Mapping[str, str] = _NONE
+    kin: str = ""
 
     def parsed(self) -> Family:
         """This row, once every cell of it could be read; the table as a whole is only read, not parsed.
@@ -165,6 +166,18 @@ class Family(Record):
         )
 
 
+    def twin(self, **changed: Any) -> Family:
+        """The row of another family that is this one, but for what is given (in the words of `but`): `OPT.twin(covers="blip-2")`.
+
+        `kin` names the family it takes after.  There is no twin of a twin, so that a reader has one other file to look at.
+        """
+        if self.kin:
+            raise PlaceError(f"families/{_caller()[0]}.py: {self.name} is itself a twin, of {self.kin}: take that one's row")
+        kept = {"looped": self.looped, "counts_positions": self.counts_positions}
+        made = self.but(**(kept | changed))
+        return made.remade(shape=self.shape, changed=self.changed | made.changed, kin=self.name)
+
+
 def kind(name: str, when: str, identity: str | Absent | None = None, **cells: Cell | Mapping[str, Cell]) -> Kind:
     """Cells that hold on the blocks meeting `when`; the kind's name is what `support()` shows."""
     return Kind(name, when, MappingProxyType(_checked(_caller()[0], cells)), identity)
@@ -181,7 +194,10 @@ def _joined(shape: tuple[Kind, ...], own: tuple[Kind, ...]) -> tuple[Kind, ...]:
 
 def _caller() -> tuple[str, str]:
     """File name and first docstring line of the family file that is being read."""
-    names = sys._getframe(2).f_globals
+    frame = sys._getframe(2)
+    while frame.f_globals is globals() and frame.f_back is not None:  # called from here: a twin
+        frame = frame.f_back
+    names = frame.f_globals
     return names.get("__name__", "?").rpartition(".")[2].lstrip("_"), (names.get("__doc__") or "").strip()
 
 

@@ -58,6 +58,13 @@ INDEXED = PAIRS_TO_HALVES | {
 }
 """What the families with a sparse indexer break."""
 
+PICKED: dict[str, Any] = dict(
+    indexer_choice=(
+        "self_attn.indexer > out as batch query chosen",
+        absent("this block attends to what an earlier block's indexer picked"),
+    ),
+)
+"""Keys that a sparse indexer picks, in some blocks for the next ones too."""
 NO_ROTARY: dict[str, Any] = dict(
     unrotated_queries="same as attention_queries",
     unrotated_keys="same as attention_keys",
@@ -76,6 +83,34 @@ SINK_GATE: dict[str, Any] = dict(
     attention_gate="self_attn ~ sigmoid[0] > out as batch num_heads seq",
 )
 """A learned sink per head that takes its share after the mixing, as a gate, which is computed before the softmax."""
+WRITTEN_OUT: dict[str, Any] = dict(
+    attention_queries="self_attn ~ matmul[0] > in[0]",
+    attention_keys="self_attn ~ matmul[0] > in[1] : batch num_kv_heads qk_head_dim seq",
+    attention_values="self_attn ~ matmul[1] > in[1]",
+    attention_scores="self_attn ~ softmax[0] > in",
+    attention_probabilities="self_attn ~ dropout[0] > out",
+    attention_head_outputs="self_attn ~ matmul[1] > out : batch num_heads seq head_dim",
+)
+"""An attention that calls no interface: two matrix products with a softmax and a dropout between them."""
+FAIRSEQ: dict[str, Any] = dict(
+    attention_norm="self_attn_layer_norm",
+    mlp_norm="final_layer_norm",
+    o_proj="out_proj",
+    up_proj="fc1",
+    down_proj="fc2",
+)
+"""A block under fairseq's names."""
+MEGATRON: dict[str, Any] = dict(
+    base="transformer",
+    layers="base.h",
+    embed_tokens="base.word_embeddings",
+    norm="base.ln_f",
+    self_attn="self_attention",
+    o_proj="dense",
+    up_proj="dense_h_to_4h",
+    down_proj="dense_4h_to_h",
+)
+"""The stack and its projections under Megatron's names."""
 GPT2_STACK: dict[str, Any] = dict(
     base="transformer",
     layers="base.h",
@@ -106,6 +141,11 @@ GRANITE: dict[str, Any] = dict(
     mlp_output="mlp > out * residual_multiplier",
 )
 """What each sublayer adds is weighed by a constant."""
+BLOCK_ADDS = {
+    "chain mlp.mlp_output": "the block adds the mixture and the shared MLP up on its own",
+    "chain mlp.routed_output": "the shared MLP stands beside the mixture, in the block",
+}
+"""What the families break whose block itself adds what its mixture and its shared MLP write."""
 GLM4_NORMS: dict[str, Any] = dict(
     mlp_norm="post_attention_layernorm",
     attention_post_norm="post_self_attn_layernorm",
@@ -185,6 +225,17 @@ TOWERS = tuple(
     )
 )
 """What stands beside the text model in wrappers: towers, projectors, generators of images."""
+
+SMALL_TOWER: dict[str, Any] = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 64,
+    "intermediate_size": 112,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 56,
+    "patch_size": 14,
+}
+"""The config of a tower that stands in for one of timm, which a tiny model cannot build."""
 
 LLAMA = Family(
     name="llama",

@@ -1,43 +1,8 @@
 """BLIP-2 and InstructBLIP: query tokens read from an image stand in front of the prompt of an OPT."""
 
-from nnatlas.families._shapes import LLAMA, absent, kind
+from nnatlas.families.opt import FAMILY as OPT
 
-_FLAT = ": (batch seq)"
-
-FAMILY = LLAMA.but(
+FAMILY = OPT.twin(
     covers="blip-2 instructblip instructblipvideo",
     tiny={"image_token_index": 300, "video_token_index": 300},
-    base=("model.decoder", "language_model.model.decoder"),
-    attention_norm="self_attn_layer_norm",
-    mlp_norm="final_layer_norm",
-    mlp="block",
-    o_proj="out_proj",
-    up_proj="fc1",
-    down_proj="fc2",
-    act_fn="activation_fn",
-    passes="base.embed_positions base.project_in base.project_out",
-    token_embeddings=("base.project_in > in as batch seq word_embed_proj_dim", "embed_tokens > out"),
-    readout="maybe norm | maybe base.project_out | lm_head",
-    norm=("base.final_layer_norm", absent("this checkpoint has no final norm")),
-    layer_mid=f"mlp_norm > in {_FLAT} hidden_size shared",
-    mlp_norm_output=f"mlp_norm > out {_FLAT} hidden_size",
-    mlp_input=f"up_proj > in {_FLAT} hidden_size",
-    mlp_activation=f"act_fn > out {_FLAT} intermediate_size",
-    mlp_neurons=f"down_proj > in {_FLAT} intermediate_size",
-    mlp_output=f"down_proj > out {_FLAT} hidden_size",
-    unrotated_queries="same as attention_queries",
-    unrotated_keys="same as attention_keys",
-    kinds=(
-        kind(
-            "post-norm",
-            "not config.do_layer_norm_before",
-            identity=absent("the stream itself is normed after every sum"),
-            layer_mid=f"up_proj > in {_FLAT} hidden_size shared",
-            mlp_input=f"up_proj > in {_FLAT} hidden_size copied",
-            attention_norm_output=absent(
-                "the attention reads the stream as it enters the block; the norm comes after the sum"
-            ),
-            mlp_norm_output=absent("the MLP reads the normed stream; the norm comes after the sum"),
-        ),
-    ),
 )

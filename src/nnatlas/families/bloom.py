@@ -1,22 +1,14 @@
 """BLOOM: ALiBi positions, attention written out inside the module, and residuals added inside attention and MLP."""
 
-from nnatlas.families._shapes import LLAMA, kind
+from nnatlas.families._shapes import LLAMA, MEGATRON, NO_ROTARY, kind
 
 FAMILY = LLAMA.but(
-    base="transformer",
-    layers="base.h",
-    embed_tokens="base.word_embeddings",
-    norm="base.ln_f",
-    self_attn="self_attention",
-    o_proj="dense",
-    up_proj="dense_h_to_4h",
-    down_proj="dense_4h_to_h",
+    **MEGATRON,
+    **NO_ROTARY,
     act_fn="gelu_impl",
     passes="base.word_embeddings_layernorm",
     attention_output="o_proj > out",
     mlp_output="down_proj > out",
-    unrotated_queries="same as attention_queries",
-    unrotated_keys="same as attention_keys",
     attention_queries="self_attn ~ baddbmm[0] > in.batch1 : (batch num_heads) seq qk_head_dim",
     attention_keys="self_attn ~ baddbmm[0] > in.batch2 : (batch num_kv_heads) qk_head_dim seq",
     attention_values="self_attn ~ bmm[0] > in[1] : (batch num_kv_heads) seq head_dim",

@@ -1,18 +1,11 @@
 """Falcon: attention written out inside the module, one or few key/value heads, attention and MLP mostly in parallel."""
 
-from nnatlas.families._shapes import LLAMA, PARALLEL, absent, kind
+from nnatlas.families._shapes import LLAMA, MEGATRON, PARALLEL, absent, kind
 
 FAMILY = LLAMA.but(
-    base="transformer",
-    layers="base.h",
-    embed_tokens="base.word_embeddings",
-    norm="base.ln_f",
-    self_attn="self_attention",
+    **MEGATRON,
     attention_norm=("ln_attn", "input_layernorm"),
     mlp_norm=("ln_mlp", "post_attention_layernorm", "input_layernorm"),
-    o_proj="dense",
-    up_proj="dense_h_to_4h",
-    down_proj="dense_4h_to_h",
     act_fn="act",
     unrotated_queries=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),
     unrotated_keys=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),

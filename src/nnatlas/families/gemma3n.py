@@ -1,6 +1,6 @@
 """Gemma 3n: several residual streams of which one is computed and the others are predicted and corrected, and a low-rank bypass."""
 
-from nnatlas.families._shapes import LLAMA, SHARED_KEYS, absent
+from nnatlas.families._shapes import LLAMA, SHARED_KEYS, SMALL_TOWER, absent
 
 _STREAMS = ": streams batch seq hidden_size as batch seq streams hidden_size"
 _ALTUP = "what is computed is compared with a prediction, and every stream takes its own share of the difference"
@@ -34,18 +34,7 @@ FAMILY = LLAMA.but(
         "chain mlp_neurons": "in some blocks only the largest gates pass, before the activation",
     },
     tiny={
-        "vision_config": {
-            "model_type": "siglip_vision_model",
-            "hidden_size": 64,
-            "intermediate_size": 112,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "image_size": 56,
-            "patch_size": 14,
-            "vocab_offset": 300,
-            "vocab_size": 8,
-            "rms_norm_eps": 1e-06,
-        },
+        "vision_config": SMALL_TOWER | {"vocab_offset": 300, "vocab_size": 8, "rms_norm_eps": 1e-06},
         "*.audio_config.vocab_offset": 308,
         "*.audio_config.vocab_size": 8,
         "*.layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],

@@ -1,12 +1,5 @@
 """Gemma 4 without its towers: sandwich norms, an input per layer, and a factor on the whole stream."""
 
-from nnatlas.families._shapes import GEMMA4, GEMMA4_BREAKS, GEMMA4_PER_LAYER, GEMMA4_SPARSE, SANDWICH, kind
+from nnatlas.families.gemma4 import FAMILY as GEMMA4
 
-FAMILY = SANDWICH.but(
-    **GEMMA4,
-    kinds=(GEMMA4_SPARSE, kind("per-layer input", "has post_per_layer_input_norm", identity=GEMMA4_PER_LAYER)),
-    passes="base.embed_tokens_per_layer base.per_layer_* block.per_layer_* block.post_per_layer_input_norm"
-    " block.*_feedforward_layernorm_*",
-    breaks=GEMMA4_BREAKS,
-    tiny={"head_dim": 8, "per_layer_config": {"3": {"head_dim": 16}}},
-)
+FAMILY = GEMMA4.twin(tiny={"head_dim": 8, "per_layer_config": {"3": {"head_dim": 16}}})

@@ -1,10 +1,11 @@
 """GIT: BERT's blocks made causal, which norm each sum of stream and sublayer; text alone runs without an image."""
 
-from nnatlas.families._shapes import LLAMA, NO_ROTARY, NORMED_SUMS
+from nnatlas.families._shapes import LLAMA, NO_ROTARY, NORMED_SUMS, WRITTEN_OUT
 
 FAMILY = LLAMA.but(
     **NORMED_SUMS
     | NO_ROTARY
+    | WRITTEN_OUT
     | dict(
         base="git",
         layers="base.encoder.layer",
@@ -24,12 +25,6 @@ FAMILY = LLAMA.but(
         mlp_input="up_proj > in copied",
         attention_output="o_proj > out",
         mlp_output="down_proj > out",
-        attention_queries="self_attn ~ matmul[0] > in[0]",
-        attention_keys="self_attn ~ matmul[0] > in[1] : batch num_kv_heads qk_head_dim seq",
-        attention_values="self_attn ~ matmul[1] > in[1]",
-        attention_scores="self_attn ~ softmax[0] > in",
-        attention_probabilities="self_attn ~ dropout[0] > out",
-        attention_head_outputs="self_attn ~ matmul[1] > out : batch num_heads seq head_dim",
     ),
     readout="lm_head",
     passes="base.embeddings base.img_temporal_embedding block.attention block.output.LayerNorm",

@@ -1,7 +1,7 @@
 """Granite 4 hybrid: Mamba-2 mixers with attention between them, an always-on MLP beside a mixture, constants on every branch."""
 
 from nnatlas.families._mixers import CARRIED, MAMBA2, MAMBA_NOTES, NO_ATTENTION, PADDED
-from nnatlas.families._shapes import LLAMA, absent, kind
+from nnatlas.families._shapes import BLOCK_ADDS, LLAMA, absent, kind
 
 FAMILY = LLAMA.but(
     mlp=("block_sparse_moe", "shared_mlp"),
@@ -33,10 +33,7 @@ FAMILY = LLAMA.but(
     mlp_input="same as mlp_norm_output",
     breaks=CARRIED
     | PADDED
-    | {
-        "chain mlp.mlp_output": "the block adds the mixture and the shared MLP up on its own",
-        "chain mlp.routed_output": "the shared MLP stands beside the mixture, in the block",
-    },
+    | BLOCK_ADDS,
     notes=MAMBA_NOTES,
     tiny={
         "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],

@@ -1,6 +1,6 @@
 """Granite with a mixture of experts and one shared MLP beside it: what the two add is summed in the block."""
 
-from nnatlas.families._shapes import LLAMA, NO_SHARED, absent, kind
+from nnatlas.families._shapes import BLOCK_ADDS, LLAMA, NO_SHARED, absent, kind
 
 FAMILY = LLAMA.but(
     attention_output="self_attn > out * residual_multiplier",
@@ -18,9 +18,6 @@ FAMILY = LLAMA.but(
         ),
         kind("unshared", "lacks shared_mlp", mlp_output="mlp > out * residual_multiplier"),
     ),
-    breaks={
-        "chain mlp.mlp_output": "the block adds the mixture and the shared MLP up on its own",
-        "chain mlp.routed_output": "the shared MLP stands beside the mixture, in the block",
-    },
+    breaks=BLOCK_ADDS,
     tiny={"shared_intermediate_size": 112},
 )

@@ -1,19 +1,5 @@
 """Hunyuan with a mixture of experts beside one shared MLP; queries and keys are normed after the rotary."""
 
-from nnatlas.families._shapes import LLAMA
+from nnatlas.families.hunyuan_v1_dense import FAMILY as HUNYUAN_V1_DENSE
 
-FAMILY = LLAMA.but(
-    q_norm="query_layernorm",
-    k_norm="key_layernorm",
-    unrotated_queries="q_proj > out : batch seq (num_heads qk_head_dim)",
-    unrotated_keys="k_proj > out : batch seq (num_kv_heads qk_head_dim)",
-    notes={
-        "unrotated_queries": "before any norm: here the norm comes after the rotary",
-        "unrotated_keys": "before any norm: here the norm comes after the rotary",
-    },
-    breaks={
-        "chain unrotated_queries": "queries are normed after the rotary",
-        "chain unrotated_keys": "keys are normed after the rotary",
-    },
-    tiny={"num_experts": 4},
-)
+FAMILY = HUNYUAN_V1_DENSE.twin(tiny={"num_experts": 4})

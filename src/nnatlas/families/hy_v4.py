@@ -1,16 +1,13 @@
 """HunYuan 4: four residual streams, latent attention over picked keys with gates and sinks, and experts chosen in groups."""
 
-from nnatlas.families._shapes import GATED_HEADS, INDEXED, LLAMA, absent
+from nnatlas.families._shapes import GATED_HEADS, INDEXED, LLAMA, PICKED
 from nnatlas.families._streams import HYPER, HYPER_BREAKS, HYPER_NOTES
 
 FAMILY = LLAMA.but(
     **HYPER,
     **GATED_HEADS,
     covers="hy_v4 hy_v4_vl",
-    indexer_choice=(
-        "self_attn.indexer > out as batch query chosen",
-        absent("this block attends to what an earlier block's indexer picked"),
-    ),
+    **PICKED,
     attention_scores="attention > scores as batch num_heads query key_and_sink",
     notes=HYPER_NOTES
     | {

@@ -1,14 +1,7 @@
 """MiniMax M3 behind an image tower."""
 
-from nnatlas.families._shapes import INDEXED, LLAMA, NO_INDEXER, SCALED_EXPERTS, absent
+from nnatlas.families.minimax_m3_vl_text import FAMILY as MINIMAX_M3
 
-FAMILY = LLAMA.but(
-    indexer_choice=("self_attn.indexer > out as batch num_kv_heads query chosen_blocks", absent(NO_INDEXER)),
-    kinds=(SCALED_EXPERTS,),
-    breaks=INDEXED,
-    tiny={
-        "text_config.layer_types": ["full_attention", "minimax_m3_sparse", "full_attention", "minimax_m3_sparse"],
-        "text_config.mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
-        "merged_hidden_size": 256,
-    },
+FAMILY = MINIMAX_M3.twin(
+    tiny={f"text_config.{field}": value for field, value in MINIMAX_M3.tiny.items()} | {"merged_hidden_size": 256}
 )

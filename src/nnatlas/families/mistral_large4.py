@@ -1,12 +1,9 @@
 """Mistral Large 4: latent attention over picked keys; later blocks take over an earlier one's latent and choice."""
 
-from nnatlas.families._shapes import INDEXED, LLAMA, absent
+from nnatlas.families._shapes import INDEXED, LLAMA, PICKED
 
 FAMILY = LLAMA.but(
-    indexer_choice=(
-        "self_attn.indexer > out as batch query chosen",
-        absent("this block attends to what an earlier block's indexer picked"),
-    ),
+    **PICKED,
     readout="norm | lm_head | cap final_logit_softcapping",
     tiny={"text_config.indexer_types": ["full", "full", "shared", "shared"]},
     notes={"unrotated_queries": "before they are scaled by a learned function of head and position"},

@@ -1,17 +1,14 @@
 """OPT: learned positions, and an MLP whose layers hang on the block itself."""
 
-from nnatlas.families._shapes import LLAMA, absent, kind
+from nnatlas.families._shapes import FAIRSEQ, LLAMA, NO_ROTARY, NORMED_ATTENTION, absent, kind
 
 _FLAT = ": (batch seq)"
 
 FAMILY = LLAMA.but(
+    **FAIRSEQ,
+    **NO_ROTARY,
     base=("model.decoder", "language_model.model.decoder"),
-    attention_norm="self_attn_layer_norm",
-    mlp_norm="final_layer_norm",
     mlp="block",
-    o_proj="out_proj",
-    up_proj="fc1",
-    down_proj="fc2",
     act_fn="activation_fn",
     passes="base.embed_positions base.project_in base.project_out",
     token_embeddings=("base.project_in > in as batch seq word_embed_proj_dim", "embed_tokens > out"),
@@ -23,8 +20,6 @@ FAMILY = LLAMA.but(
     mlp_activation=f"act_fn > out {_FLAT} intermediate_size",
     mlp_neurons=f"down_proj > in {_FLAT} intermediate_size",
     mlp_output=f"down_proj > out {_FLAT} hidden_size",
-    unrotated_queries="same as attention_queries",
-    unrotated_keys="same as attention_keys",
     kinds=(
         kind(
             "post-norm",
@@ -32,9 +27,7 @@ FAMILY = LLAMA.but(
             identity=absent("the stream itself is normed after every sum"),
             layer_mid=f"up_proj > in {_FLAT} hidden_size shared",
             mlp_input=f"up_proj > in {_FLAT} hidden_size copied",
-            attention_norm_output=absent(
-                "the attention reads the stream as it enters the block; the norm comes after the sum"
-            ),
+            attention_norm_output=absent(NORMED_ATTENTION),
             mlp_norm_output=absent("the MLP reads the normed stream; the norm comes after the sum"),
         ),
     ),

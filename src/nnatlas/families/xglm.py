@@ -1,16 +1,12 @@
 """XGLM: sinusoidal positions, an MLP whose layers hang on the block itself, and attention written out over flattened heads."""
 
-from nnatlas.families._shapes import LLAMA, NO_ROTARY
+from nnatlas.families._shapes import FAIRSEQ, LLAMA, NO_ROTARY
 
 FAMILY = LLAMA.but(
+    **FAIRSEQ,
     **NO_ROTARY,
     norm="base.layer_norm",
-    attention_norm="self_attn_layer_norm",
-    mlp_norm="final_layer_norm",
     mlp="block",
-    o_proj="out_proj",
-    up_proj="fc1",
-    down_proj="fc2",
     mlp_input="up_proj > in",
     mlp_output="down_proj > out",
     attention_queries="self_attn ~ bmm[0] > in[0] : (batch num_heads) seq qk_head_dim",

@@ -1,10 +1,11 @@
 """XLM: the parts of a block lie in four lists beside each other, and each sum of stream and sublayer is normed."""
 
-from nnatlas.families._shapes import LLAMA, NO_ROTARY, NORMED_SUMS, absent
+from nnatlas.families._shapes import LLAMA, NO_ROTARY, NORMED_SUMS, WRITTEN_OUT, absent
 
 FAMILY = LLAMA.but(
     **NORMED_SUMS
     | NO_ROTARY
+    | WRITTEN_OUT
     | dict(
         base="transformer",
         layers="base.attentions",
@@ -24,12 +25,6 @@ FAMILY = LLAMA.but(
         layer_mid="root.transformer.layer_norm1.# > out",
         layer_output="root.transformer.layer_norm2.# > out copied",
         attention_output="o_proj > out",
-        attention_queries="self_attn ~ matmul[0] > in[0]",
-        attention_keys="self_attn ~ matmul[0] > in[1] : batch num_kv_heads qk_head_dim seq",
-        attention_values="self_attn ~ matmul[1] > in[1]",
-        attention_scores="self_attn ~ softmax[0] > in",
-        attention_probabilities="self_attn ~ dropout[0] > out",
-        attention_head_outputs="self_attn ~ matmul[1] > out : batch num_heads seq head_dim",
     ),
     looped=True,
     readout="lm_head",

@@ -1,9 +1,7 @@
 """Zamba: Mamba mixers with heads; in some blocks a shared transformer first adds to what the mixer reads, not to the stream."""
 
-from nnatlas.families._mixers import ASIDE, CARRIED, MAMBA, MAMBA_NOTES, NO_ATTENTION, PADDED, SINGLE
-from nnatlas.families._shapes import absent, kind
+from nnatlas.families._mixers import BESIDE, MAMBA
 
-_ASIDE = "the shared transformer's output is added to what this block's mixer reads, not to the stream: see .linear"
 _BATCH = "num_heads batch"
 _HEADS = "batch seq num_heads value_head_dim"
 _STATE = "batch num_heads value_head_dim state_size"
@@ -22,41 +20,12 @@ _MAMBA = MAMBA | dict(
     attention_gate="linear_attn.in_proj > out : batch seq (channels 2) -> 1 as batch seq channels",
 )
 
-FAMILY = SINGLE.but(
-    base="model",
-    embed_tokens="base.embed_tokens",
-    norm="base.final_layernorm",
-    self_attn=absent(NO_ATTENTION),
-    attention_norm="input_layernorm",
+FAMILY = BESIDE.but(
     linear_attn={"path": "mamba", **_MAMBA},
-    identity="layer_input + linear_attn.attention_output = layer_output",
-    unrotated_queries="same as attention_queries",
-    unrotated_keys="same as attention_keys",
-    kinds=(
-        kind(
-            "hybrid",
-            "has shared_transf",
-            linear_attn={"path": "mamba_decoder.mamba"},
-            attention_norm="mamba_decoder.input_layernorm",
-            self_attn="shared_transf.self_attn",
-            attention_output=absent(_ASIDE),
-            attention_head_contributions=absent(_ASIDE),
-            mlp="shared_transf.feed_forward",
-            mlp_input="mlp > in",
-            mlp_output=absent(_ASIDE),
-            mlp_norm_output=absent("the shared MLP reads the shared attention's output, normed, not the stream"),
-            layer_mid=absent(_ASIDE),
-        ),
-    ),
-    breaks=ASIDE | CARRIED | PADDED,
-    passes="block.linear block.shared_transf.input_layernorm block.shared_transf.pre_ff_layernorm",
-    notes=MAMBA_NOTES
-    | {
+    notes={
         "linear_attn.state_output": "a copy of what the cache keeps",
-        "attention_norm_output": "in hybrid blocks the norm of the stream and the shared transformer's output together",
         "unrotated_queries": "no rotary is applied",
         "unrotated_keys": "no rotary is applied",
-        "mlp_input": "the normed output of the shared attention",
     },
     tiny={
         "layers_block_type": [

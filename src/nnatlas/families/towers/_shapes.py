@@ -11,8 +11,20 @@ NO_PRE_NORM = "the patches enter the first block as they are embedded"
 NO_NORM = "no norm follows the last block"
 IMAGES = {"batch": "images", "seq": "patches"}
 WITH_CLASS = {"batch": "images", "seq": "class_and_patches"}
-PACKED = {"batch": "", "seq": "packed_patches", "attention batch": "one", "attention seq": "chunk"}
+PACKED = {"batch": "", "seq": "packed_patches", "attention batch": "one", "pattern batch": "groups"}
 """All images end to end, without a batch axis; the attention is called once for each."""
+IN_ONE_ROW = {**PACKED, "batch": "one"}
+"""The same, with a batch axis of length 1."""
+GATHERED = {
+    "attention_queries": "attentions > query",
+    "attention_keys": "attentions > key",
+    "attention_values": "attentions > value",
+    "attention_scores": "attentions > scores",
+    "attention_probabilities": "attentions > probabilities",
+    "attention_head_outputs": "attentions > out",
+    "attention_groups": "attentions > groups",
+}
+"""An attention that is called once for each image, or window of one: all of its calls."""
 CONVOLVED = "patch_embed > out : images hidden_size rows columns as images rows columns hidden_size"
 CUT_ALREADY = "patch_embed > out as images patches hidden_size"
 """Pictures come in as patches, and a linear map embeds each."""
@@ -57,5 +69,6 @@ PACKED_VIT = VIT.but(
     patch_embeddings="patch_embed > out as packed_patches hidden_size",
     unrotated_queries=ROTARY.format("q", "num_heads"),
     unrotated_keys=ROTARY.format("k", "num_kv_heads"),
+    **GATHERED,
 )
 """Qwen2-VL's tower and those built after it: patches of all images in one row, rotated by row and column."""

@@ -1,7 +1,7 @@
 """The Qwen ViTs and towers built after them: packed patches, a rotary over rows and columns, and no class token."""
 
 from nnatlas.families._shapes import NO_ROTARY, absent
-from nnatlas.families.towers._shapes import PACKED_VIT
+from nnatlas.families.towers._shapes import IN_ONE_ROW, PACKED_VIT
 
 WINDOWED = {"seq": "windowed_patches"}
 _NO_NORM = absent("the last block's stream goes to the merger as it is, which norms it itself")
@@ -28,7 +28,7 @@ TOWERS = (
     PACKED_VIT.but(
         name="hunyuan",
         covers="hunyuan_vl_vision hy_v4_vl_vision",
-        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        axes=IN_ONE_ROW,
         patch_embed="embeddings.patch_embedding",
         patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
         norm=absent("the last block's stream goes to the merger as it is"),
@@ -38,7 +38,7 @@ TOWERS = (
     PACKED_VIT.but(
         name="minimax",
         covers="minimax_m3_vl_vision",
-        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        axes=IN_ONE_ROW,
         norm=absent("no norm follows the last block"),
         unrotated_queries=_FLAT.format("self_attn calls apply_rotary_pos_emb_vision > in.q", "num_heads qk_head_dim"),
         unrotated_keys=_FLAT.format("self_attn calls apply_rotary_pos_emb_vision > in.k", "num_kv_heads qk_head_dim"),
@@ -74,7 +74,7 @@ TOWERS = (
     PACKED_VIT.but(
         name="radio",
         covers="radio",
-        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        axes=IN_ONE_ROW,
         attention_output="block.layer_scale1 > out",
         mlp_output="block.layer_scale2 > out",
         patch_embed="embeddings.patch_projection",

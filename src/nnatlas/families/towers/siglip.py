@@ -1,6 +1,6 @@
 """SigLIP and towers of its build: no class token, learned positions, a norm after the last block."""
 
-from nnatlas.families.towers._shapes import CUT_ALREADY, PACKED, VIT
+from nnatlas.families.towers._shapes import CUT_ALREADY, GATHERED, IN_ONE_ROW, PACKED, VIT
 
 TOWERS = (
     VIT.but(name="siglip", covers="siglip_vision_model"),
@@ -25,15 +25,17 @@ TOWERS = (
     VIT.but(
         name="minicpm",
         covers="minicpm_ocr_vision minicpmv4_6_vision minicpmv4_7_vision",
-        axes={"batch": "one", "seq": "packed_patches", "attention seq": "chunk"},
+        axes=IN_ONE_ROW,
         notes={"layer_output": "a merger between two of the blocks makes one patch of every four"},
         patch_embeddings="patch_embed > out : one hidden_size rows columns as one rows columns hidden_size",
+        **GATHERED,
     ),
     VIT.but(
         name="video_llama_3",
         covers="video_llama_3_vision",
         axes=PACKED,
         patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
+        **GATHERED,
     ),
     VIT.but(
         name="paddleocr_vl",
@@ -43,6 +45,7 @@ TOWERS = (
         patch_embed="vision_model.embeddings.patch_embedding",
         norm="vision_model.post_layernorm",
         patch_embeddings="patch_embed > out as packed_patches hidden_size rows columns",
+        **GATHERED,
     ),
 )
 
