@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import statistics
 import subprocess
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.fresh import seconds_for
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 import nnatlas
@@ -237,32 +237,6 @@ def test_every_lazy_name_resolves(name, home):
 def test_an_unknown_name_says_what_there_is():
     with pytest.raises(AttributeError, match=r"no attribute 'lod'.*StandardizedTransformer.*load"):
         nnatlas.lod
-
-
-def python(code: str) -> str:
-    """The output of a fresh interpreter that imports from src/ and keeps its bytecode, as an installed package does."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SRC.parent)!r})\n{code}"],
-        capture_output=True, text=True, check=False, timeout=60, env=environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def seconds_for(work: str) -> float:
-    """CPU seconds that `work` takes in a fresh interpreter, the least of five tries, as on an idle machine.
-
-    A busy machine slows everything alike, so the same process also counts to a million, 20 ms when nothing disturbs.
-    """
-    code = (
-        "import sys, time\n"
-        f"start = time.process_time(); {work}; spent = time.process_time() - start\n"
-        "assert 'torch' not in sys.modules and 'transformers' not in sys.modules\n"
-        "start = time.process_time()\nfor _ in range(10**6): pass\n"
-        "print(spent / max(1, (time.process_time() - start) / 0.02))"
-    )
-    return min(float(python(code)) for _ in range(5))
 
 
 def test_importing_is_quick_and_without_torch():

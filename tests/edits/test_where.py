@@ -66,7 +66,7 @@ POSITIONS = some.one_of(
 
 @given(positions=POSITIONS, on=some.sampled_from(["prompt", "new", "both"]), padding=some.integers(0, 2),
        steps=some.integers(1, 4))  # fmt: skip
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_cache_changes_nothing(positions, on, padding, steps):
     """What each position was given when it was read, in cached steps, is what a call without a cache gives it."""
     mask = torch.tensor([[0] * padding + [1] * (5 - padding), [1] * 5])

@@ -178,7 +178,7 @@ def in_order(model):
     return [point for point in points if isinstance(point, Point)]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("model_type", ["llama", "olmo2", "falcon", "bloom", "gpt_neox", "mixtral"])
 def test_any_subset_read_in_order_is_served(model_type, data):

@@ -113,7 +113,7 @@ def bit_identical():
         yield
 
 
-QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True, "database": None}
+QUICK = {"suppress_health_check": list(HealthCheck), "derandomize": True, "database": None}
 
 INSIDE_WHAT_FAILS = Program("llama", IDS, [Visit(0, [("read", 0.0)]), Visit(1, [("read", 0.0)])], "forward", fails_at=2)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fresh import HANGS
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import nnatlas
@@ -206,7 +207,7 @@ def test_a_killed_pull_is_taken_up_again(shop):
         "def save(weights, path, metadata): path.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)\n"
         "convert.save_file = save\n"
     )
-    done = subprocess.run(puller(shop, half), check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(puller(shop, half), check=False, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == -9, done.stderr
     assert (home() / "checkpoints" / "tiny.partial" / "folder" / "model.safetensors").read_bytes() == b"half"
     assert same_model(pull("tiny"), shop)
@@ -217,7 +218,7 @@ def test_two_processes_at_once_make_it_once(shop):
     running = [
         subprocess.Popen(puller(shop), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    said = [process.communicate(timeout=240) for process in running]
+    said = [process.communicate(timeout=HANGS) for process in running]
     assert [process.returncode for process in running] == [0, 0], said
     assert [out.strip() for out, _ in said] == [str(home() / "checkpoints" / "tiny")] * 2
     assert sum("Downloading" in err for _, err in said) == 1
