@@ -14,7 +14,7 @@ import torch
 import transformers
 
 import bench
-from bench.harness import Row
+from bench.harness import Ratio, Row
 from nnatlas.show import table, text_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -32,10 +32,9 @@ def rows(names: list[str]) -> Iterator[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    budget = (
-        "" if row.budget is None else f"{'>=' if row.at_least else '<='} {row.budget:g}{'' if row.kept else '  BROKEN'}"
-    )
-    return row.work, row.ours, row.other, f"{row.ratio:.3f}", budget, row.note
+    budget = "" if row.budget is None else f"{'>=' if row.at_least else '<='} {row.budget:g} {row.verdict}".rstrip()
+    between = f" ({row.ratio.low:.3f} to {row.ratio.high:.3f})" if isinstance(row.ratio, Ratio) else ""
+    return row.work, row.ours, row.other, f"{row.ratio:.3f}{between}", budget, row.note
 
 
 def machine() -> str:
@@ -54,7 +53,7 @@ def _cpuinfo() -> list[str]:
 
 
 def page(found: list[Row]) -> str:
-    how = "Written by `make bench ARGS=--write`; each ratio is the median over interleaved rounds of one run."
+    how = "Written by `make bench ARGS=--write`; a ratio is the median over interleaved rounds of one run, with its 95% interval."
     lines = ["# Benchmarks", "", how, ""]
     lines += [f"Machine: {machine()}.", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(cells(row)) + " |" for row in found]
@@ -74,7 +73,7 @@ def main() -> int:
     print(text_of(table(f"nnatlas on {machine()}", COLUMNS, map(cells, found))))
     if options.write:
         PAGE.write_text(page(found))
-    return 0 if all(row.kept for row in found) else 1
+    return 0 if all(row.verdict != "BROKEN" for row in found) else 1
 
 
 sys.exit(main())

@@ -22,6 +22,7 @@ from nnatlas.apex import checkpoint_path
 
 Reads = dict[str, Callable[[], Any]]
 ONE, ALL, PATTERN = "one block's output", "every block's output", "one block's pattern"
+COLLECTED = "every block's output, by name"
 
 
 def _nnatlas(shape: str, at: int) -> Reads:
@@ -42,20 +43,23 @@ def _nnatlas(shape: str, at: int) -> Reads:
             found = model.layers[at].self_attn.attention_probabilities
         return found
 
-    return {ONE: one, ALL: every, PATTERN: pattern}
+    def by_name() -> list[Tensor]:  # with the logits, so that the forward runs to its end as the others' does
+        return list(model.collect(prompt, ["layers.*.layer_output", "logits"]).values())
+
+    return {ONE: one, ALL: every, PATTERN: pattern, COLLECTED: by_name}
 
 
 def _nnsight(shape: str, at: int) -> Reads:
     nnsight = importlib.import_module("nnsight")
-    model, prompt = nnsight.NNsight(bare(shape)), ids(shape)
+    model, batch = nnsight.NNsight(bare(shape)), batch_of(shape)
 
     def one() -> Tensor:
-        with model.trace(prompt):
+        with model.trace(**batch):
             found = model.model.layers[at].output.save()
         return found
 
     def every() -> list[Tensor]:
-        with model.trace(prompt):
+        with model.trace(**batch):
             found = [].save()
             for layer in model.model.layers:
                 found.append(layer.output)
@@ -97,7 +101,7 @@ def _pyvene(shape: str, at: int) -> Reads:
         model = pyvene.IntervenableModel(config, model=module)
 
         def collect() -> list[Tensor]:
-            (_, found), _ = model({"input_ids": prompt}, unit_locations={"base": [[places]] * len(layers)})
+            (_, found), _ = model(batch_of(shape), unit_locations={"base": [[places]] * len(layers)})
             return list(found)
 
         return collect
@@ -126,6 +130,11 @@ def _transformer_lens(shape: str, at: int) -> Reads:
     }
 
 
+def batch_of(shape: str) -> dict[str, Tensor]:
+    """What a tokenizer gives: a mask costs the forward something, so everybody runs with one."""
+    return {"input_ids": ids(shape), "attention_mask": torch.ones_like(ids(shape))}
+
+
 PEERS = {"nnsight": _nnsight, "nnterp": _nnterp, "pyvene": _pyvene, "transformer_lens": _transformer_lens}
 
 
@@ -136,8 +145,8 @@ def bench_peers() -> Iterator[Row]:
     if len(libraries) == 1:
         return
     names = [(library, work) for library, reads in libraries.items() for work in reads]
-    module, prompt = bare(shape), ids(shape)
-    ways = [lambda: module(prompt), *(libraries[library][work] for library, work in names)]
+    module, batch = bare(shape), batch_of(shape)
+    ways = [lambda: module(**batch), *(libraries[library][work] for library, work in names)]
     bare_seconds, *seconds = side_by_side(*ways, rounds=40)
     for (library, work), taken in zip(names, seconds, strict=True):
         label = f"{library} {'' if library == 'nnatlas' else version(library.replace('_', '-'))}".strip()

@@ -15,7 +15,7 @@ BUDGETS = {"one read": {"135M": 1.01, "12-layer toy": 1.02}, "all layers": {"135
 def bench_reads() -> Iterator[Row]:
     """Empty run, one read, every layer's output, one pattern on an sdpa load."""
     for shape in reversed(SHAPES):
-        yield from _shape(shape, rounds=200 if shape == "12-layer toy" else 30)
+        yield from _shape(shape, rounds=200 if shape == "12-layer toy" else 80)
 
 
 def _shape(shape: str, rounds: int) -> Iterator[Row]:

@@ -163,6 +163,7 @@ class BoundModel:
         self.orders: dict[Hashable, dict[Any, int]] = {}  # learned, by a block's build: see engine.order
         self.outer: dict[Any, Any] = {}  # likewise, of what lies outside the blocks
         self.learned = 0  # how many such lessons there have been
+        self.matched: dict[str, dict[str, Point | Computed]] = {}  # by a name or pattern that `collect` was given
         self.looped = family.looped
         self.root = Host("model", "", module, "", self, {}, family.cells)
         self._find_model_roles()

@@ -88,8 +88,11 @@ class Stop:
         """Give the forward what was edited here; whether anything was."""
         for given in self.retired:
             given.refuse_if_derived()
-        edited = [given.settle(self.payload, self.batch) for given in self.handed.values()]
-        return any(edited)
+        edited = False
+        for given in self.handed.values():
+            if not given.untouched(self.payload):
+                edited |= given.settle(self.payload, self.batch)
+        return edited
 
     def release(self) -> list[Handed]:
         """Let go of the tensors; what is left is enough to notice late edits."""
@@ -115,6 +118,12 @@ class Handed:
     def item(self) -> Any:
         """Which piece of the payload it was taken from."""
         return self.point.item if isinstance(self.point, Point) else None
+
+    def untouched(self, payload: Any) -> bool:
+        """Whether it certainly is what the forward goes on with, as it was: nearly always, and quickly seen."""
+        value = self.value
+        plain = self.version is not None and value is self.native and value._version == self.version
+        return plain and value is payload.get(self.item)
 
     def settle(self, payload: Any, batch: int) -> bool:
         """Write back what was edited since the last time, and keep gradients flowing through what asks for them."""

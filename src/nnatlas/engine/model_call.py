@@ -21,8 +21,11 @@ class ModelCall:
 
     `batch` and `seq` are the call's size, `past` the columns that a cache holds already, `prompt` those of the prompt (what
     a run's first call reads; outside a run, what was in no cache).  `notes` lasts as long as the call: a place for what one
-    function leaves for another further up.
+    function leaves for another further up.  `alike` says that all rows are copies of one prompt, so that whatever is drawn
+    at random is drawn once for all of them.
     """
+
+    alike = False
 
     def __init__(self, size: list[int], mask: Any, past: int, prompt: int | None, device: torch.device) -> None:
         self.batch, self.seq = size
@@ -32,6 +35,15 @@ class ModelCall:
         self.prompt = prompt if prompt is not None else self.past or self.seq
         self._device = device
         self.notes: dict[Any, Any] = {}
+
+    def with_rows(self, rows: int) -> ModelCall:
+        """The same call with as many rows, all like the first: a run that grows has others than its call began with."""
+        if rows == self.batch:
+            return self
+        mask = None if self._mask is None else self._mask[:1].expand(rows, -1)
+        made = ModelCall([rows, self.seq], mask, self.past, self.prompt, self._device)
+        made.notes, made.alike = self.notes, self.alike
+        return made
 
     @property
     def width(self) -> int:

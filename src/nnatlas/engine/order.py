@@ -98,15 +98,15 @@ def event(point: Point) -> Event:
 
 def passed(run: Run, point: Point) -> bool:
     """Whether the forward, where it stands, is certainly past a place."""
-    stands = run.stands
+    stands, model = run.stands, run.model
     if stands is None:
         return False
-    if stands.module is run.model.module and stands.stage == OUTPUT:
+    if stands.module is model.module and stands.stage == OUTPUT:
         return True
-    lesson = _current(run, point)
+    lesson = _current(run, point) if run.lessons else None
     if lesson is not None and lesson.has_seen(point):
         return True
-    asked, here = position(run.model, point), position(run.model, stands)
+    asked, here = position(model, point), position(model, stands)
     if asked is None or here is None:
         return False
     if asked[:2] != here[:2]:

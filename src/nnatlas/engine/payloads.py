@@ -66,23 +66,33 @@ def _positions(forward: Any) -> dict[str, int]:
 
 
 class Result:
-    """What a module or function returned: a tensor, a tuple, or a model output with named fields."""
+    """What a module or function returned: a tensor, a tuple, or a model output with named fields.
+
+    `call` is the module that was called, its arguments and keywords.
+    """
 
     __slots__ = ("call", "changed", "output")
 
-    def __init__(self, output: Any, call: Call | None = None) -> None:
+    def __init__(self, output: Any, call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None) -> None:
         self.output, self.call, self.changed = output, call, False
 
     def get(self, item: Any) -> Any:
         output = self.output
         if isinstance(item, After):
-            return self.call.get(item.argument) if self.call is not None else None
+            return self._argument(item.argument)
         if item == WHOLE or isinstance(output, Tensor):
             return output
         if isinstance(item, str):
             return output.get(item) if hasattr(output, "get") else getattr(output, item, None)
         at = item or 0
         return output[at] if at < len(output) else None
+
+    def _argument(self, name: str) -> Any:
+        """An argument of the call that is over."""
+        if self.call is None:
+            return None
+        module, args, kwargs = self.call
+        return Call(args, kwargs, forward_of(module)).get(name)
 
     def set(self, item: int | str | None, value: Any) -> None:
         output = self.output

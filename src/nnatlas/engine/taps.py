@@ -53,8 +53,9 @@ class Taps:
             if id(module) not in self._armed:
                 self._arm(run, module)
         refuse_compiled(point.module)
-        for prepare in PREPARE:
-            prepare(run, point)
+        if point.watched or point.calling:
+            for prepare in PREPARE:
+                prepare(run, point)
         self._waiting.append(INSTALLERS[point.stage](run, point))
         if point.ahead and point.stage == OUTPUT and run.model.standing is not None:
             run.model.standing.stay_first(run)
@@ -142,18 +143,19 @@ def _tap_input(run: Run, point: Point) -> Remover:
 
 
 def _tap_output(run: Run, point: Point) -> Remover:
-    site = point.site
+    module, site = point.module, point.site
 
     def stop_after(module: nn.Module, args: tuple[Any, ...], *rest: Any) -> Any:
         if getcurrent() is not run.forward or len(rest) < 2 or not run.wants(site):
             return None
         kwargs, output = rest
-        result = Result(output, Call(args, kwargs, forward_of(module)))
+        result = Result(output, (module, args, kwargs))
         run.reach(site, result)
         return result.output if result.changed else None
 
-    handle = point.module.register_forward_hook(stop_after, with_kwargs=True, prepend=point.ahead)
-    _capture_last(point.module)
+    handle = module.register_forward_hook(stop_after, with_kwargs=True, prepend=point.ahead)
+    if len(module._forward_hooks) > 1:
+        _capture_last(module)
     return handle.remove
 
 
@@ -163,9 +165,8 @@ def _capture_last(module: nn.Module) -> None:
     Its hooks stay on a module once anybody has asked for hidden states; ours would come after them from then on.
     """
     hooks = cast(OrderedDict[int, Any], module._forward_hooks)
-    if len(hooks) > 1:
-        for key in [key for key, hook in tuple(hooks.items()) if getattr(hook, "__module__", "") == CAPTURING]:
-            hooks.move_to_end(key)
+    for key in [key for key, hook in tuple(hooks.items()) if getattr(hook, "__module__", "") == CAPTURING]:
+        hooks.move_to_end(key)
 
 
 INSTALLERS[INPUT] = _tap_input

@@ -77,9 +77,9 @@ class Visit:
 
     @property
     def call(self) -> ModelCall:
-        """The call that is running."""
+        """The call that is running, with the rows that there are by now."""
         assert self._call is not None, "the model is called before anything in it"
-        return self._call
+        return self._call.with_rows(self.run.rows) if self.run.growing else self._call
 
     def _catch_up(self) -> None:
         """Know a call that began before any edit stood: by its arguments where it still stands at its start, else only by
@@ -102,6 +102,7 @@ class Visit:
         device = self._device if inputs is None else inputs.device
         past = cached_columns(call.kwargs, read)
         self._call = ModelCall(self.run._size, self.run.mask, past, self._prompt, device)
+        self._call.alike = self.run.growing
         if not isinstance(self.run, Alone) and self._prompt is None:
             self._prompt = self._call.prompt = self._call.width
         if (cache := cache_of(call.kwargs)) is not None:

@@ -88,7 +88,9 @@ def wanted_points(model: BoundModel, patterns: list[str]) -> dict[str, Point | C
     """Points by plain name for each name or pattern; a pattern takes the blocks that have the value."""
     found: dict[str, Point | Computed] = {}
     for pattern in patterns:
-        found |= _points(model, _counted_from_the_end(model, plain_name(pattern)))
+        if pattern not in model.matched:
+            model.matched[pattern] = _points(model, _counted_from_the_end(model, plain_name(pattern)))
+        found |= model.matched[pattern]
     return found
 
 
