@@ -45,7 +45,7 @@ AXES: Final = {
     "tiles_and_patches": "tile after tile, the class token of each in front of its patches, rows of filling behind",
     "packed_patches": "the patches of all images, one image after the other, without padding",
     "windowed_patches": "the patches of all images, window after window",
-    "chunk": "patches of the first image (or window): this attention is called once for each, and the first is served",
+    "groups": "images, or windows of them, whose patches attend among themselves: a row each, filled up to the longest",
     "image_tokens": "places of images in the token stream, in order",
     "frames": "frames of the first picture: the convolution over rows and columns is called once for each",
     "rows": "rows of patches",
@@ -88,6 +88,7 @@ LAYOUTS: Final = {
         _layout("TopExperts", "batch seq top_k"),
         _layout("ExpertNeurons", "tokens intermediate_size"),
         _layout("ImageTokens", "image_tokens hidden_size"),
+        _layout("Groups", "seq"),
         _layout("Scalar", ""),
         _layout("Own", ""),  # the family's own axes: its cell says which
     )

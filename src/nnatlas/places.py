@@ -3,6 +3,8 @@
     o_proj > in : batch seq (num_heads head_dim)          a module's input, its last axis split into heads
     self_attn > out[0] * residual_multiplier              one element of an output, times a number the config states
     attention > query                                     a point inside the attention call
+    attentions > query                                    the same where one forward makes a call for each image or window:
+                                                          all of them together; `groups` says which patch is in which call
     self_attn ~ softmax[0] > in                           the input of the first torch softmax in that module's forward
     qkv_proj > out : batch seq (num_heads 3 head_dim) -> 0    one part of a fused projection
     linear_attn calls chunk_rule|step_rule > in.query     an argument of the first call of a named function (or the one of
@@ -15,7 +17,7 @@
 In a path `#` stands for the block's number, for parts that are kept in lists beside the blocks (`root.transformer.ffns.#`).
 An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart;
 a first axis `image_tokens+` also fits one that keeps it in several, which are laid end to end.
-Then, in this order: `* factor` or `/ factor`, `through exp` or `through sigmoid` (the value is that function of what the model
+Then, in this order: `* factor` or `/ factor` (a number, a config field, `sqrt(field)`, `tanh(block.gate)`), `through exp` or `through sigmoid` (the value is that function of what the model
 holds), `or zeros` (zeros of the layout's size where the model passes none), `as <axes>` (this family's own axes), `copied`
 (the forward later overwrites the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor
 elsewhere too, so a write goes into it in place), `reported` (the forward hands the tensor out but goes on with another, so
@@ -38,6 +40,7 @@ from nnatlas._record import Record
 from nnatlas.errors import PlaceError
 
 ATTENTION_POINTS: Final = ("query", "key", "value", "scores", "probabilities", "out")
+GROUPS: Final = "groups"
 
 
 class Side(Record):
@@ -52,13 +55,20 @@ class Side(Record):
 
 
 class Attention(Record):
-    """A point inside the call of the attention interface."""
+    """A point inside the call of the attention interface, or inside all of one forward's calls together."""
 
     point: str
+    gathered: bool = False
 
     def words(self, names: Mapping[str, str]) -> str:
         said = {"query": "queries", "key": "keys", "value": "values", "out": "output"}.get(self.point, self.point)
-        return f"inside the attention call: its {said}"
+        if self.point == GROUPS:
+            return "which of the attention calls each patch is in"
+        return (
+            f"inside all attention calls together: their {said}"
+            if self.gathered
+            else f"inside the attention call: its {said}"
+        )
 
 
 class Operation(Record):
@@ -146,14 +156,25 @@ class Pattern(Record):
 
 
 class Factor(Record):
-    """Multiply by (or divide by) a config field, `sqrt(field)`, a number, or a live attribute such as `block.layer_scalar`."""
+    """Multiply by (or divide by) a config field, a number, or a live attribute such as `block.layer_scalar`.
+
+    `sqrt(field)`, `tanh(block.gate)` and `sqrt(field - 1)` say that it is a function of that, of which `less` is taken first.
+    """
 
     name: str
     divides: bool = False
     root: bool = False
+    tanh: bool = False
+    less: int = 0
+
+    @property
+    def said(self) -> str:
+        """As it stands in a cell, without its sign."""
+        inner = f"{self.name} - {self.less}" if self.less else self.name
+        return f"sqrt({inner})" if self.root else f"tanh({inner})" if self.tanh else inner
 
     def __str__(self) -> str:
-        return f"{'/' if self.divides else '*'} {f'sqrt({self.name})' if self.root else self.name}"
+        return f"{'/' if self.divides else '*'} {self.said}"
 
 
 Source = Side | Attention | Operation | Calls | Derived | Same
@@ -215,12 +236,17 @@ _CALLS = re.compile(rf"(?P<path>{_PATH})\s+calls\s")
 _OR = re.compile(r"or (?!zeros)")
 _SOURCES: Final = (
     re.compile(r"same as (?P<value>\w+)"),
-    re.compile(rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"),
+    re.compile(
+        rf"attention\s*>\s*(?P<point>{'|'.join(ATTENTION_POINTS)})\b"
+        rf"|attentions\s*>\s*(?P<all>{'|'.join((*ATTENTION_POINTS, GROUPS))})\b"
+    ),
     re.compile(rf"(?P<path>{_PATH})\s*~\s*(?P<function>\w+)\[(?P<index>\d+)\]\s*{_SIDE}"),
     re.compile(r"(?P<call>\w+)\((?P<arguments>[^()]*)\)"),
     re.compile(rf"(?P<path>{_PATH})\s*{_SIDE}"),
 )
-_FACTOR = re.compile(r"([*/])\s*(sqrt\()?([A-Za-z_][\w.]*|\d+(?:\.\d+)?)(\))?")
+_FACTOR = re.compile(
+    r"(?P<sign>[*/])\s*(?:(?P<function>sqrt|tanh)\()?(?P<name>[A-Za-z_][\w.]*|\d+(?:\.\d+)?)(?: - (?P<less>\d+))?\)?"
+)
 _SUFFIXES: Final = ("copied", "shared", "reported", "after layers")
 _UP_TO_SUFFIX = re.compile(r"[^*/>]*?(?=\s*(?:->|[*/]|\b(?:through|or|as|copied|shared|reported|after)\b|$))")
 _GROUP = re.compile(r"\(([^()]*)\)|(\S+)")
@@ -266,7 +292,7 @@ def _source(reader: _Reader) -> Source:
     if found := reader.match(same):
         return Same(found["value"])
     if found := reader.match(point):
-        return Attention(found["point"])
+        return Attention(found["point"] or found["all"], bool(found["all"]))
     if "~" in reader.text and (found := reader.match(operation)):
         return Operation(found["path"], found["function"], int(found["index"]), found["side"], _item(found))
     if "(" in reader.text and (found := reader.match(call)):
@@ -356,5 +382,6 @@ def _term(text: str) -> Term:
 def _factors(reader: _Reader) -> tuple[Factor, ...]:
     factors = []
     while found := reader.match(_FACTOR):
-        factors.append(Factor(found[3], found[1] == "/", bool(found[2])))
+        function, less = found["function"], int(found["less"] or 0)
+        factors.append(Factor(found["name"], found["sign"] == "/", function == "sqrt", function == "tanh", less))
     return tuple(factors)

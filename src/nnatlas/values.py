@@ -126,6 +126,7 @@ VALUES: Final = _parse(_TABLE)
 RARE: Final = _parse(
     """
 model | multi_token_logits | Own | the logits of the heads that read tokens further ahead | they are several tensors, stacked for you
+self_attn | attention_groups | Groups | which image, or window of one, each patch attends within: its row of the pattern | it says how the attention was called
 vision | attended_features | Own | what the text model's cross-attention reads of the images
 block | added_features | ImageTokens | what the image adds to the stream behind this block, at the image's places
 mlp | mlp_gate | Own | the gate that decides for which tokens the MLP counts, before its sigmoid

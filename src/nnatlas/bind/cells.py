@@ -14,15 +14,15 @@ from nnatlas.bind.paths import above, join, lookup
 from nnatlas.bind.points import ATTENTION, CALL, INPUT, OPERATION, OUTPUT, After, Computed, Point
 from nnatlas.bind.sizes import setting
 from nnatlas.errors import RowDoesNotFit, Unavailable
-from nnatlas.places import Absent, Attention, Calls, Derived, Factor, Operation, Place, Same, Side, parse
+from nnatlas.places import GROUPS, Absent, Attention, Calls, Derived, Factor, Operation, Place, Same, Side, parse
 from nnatlas.values import CACHED, Value
 
 if TYPE_CHECKING:
     from nnatlas.bind.tree import BoundModel, Host
 
 REPORTED = "the forward only reports this tensor and goes on with another"
-_STEPS = {"query": "inputs", "key": "inputs", "value": "inputs"}
-_ITEMS = {"query": 0, "key": 1, "value": 2}
+_ITEMS = {"query": 0, "key": 1, "value": 2, GROUPS: 3}
+_STEPS = dict.fromkeys(_ITEMS, "inputs")
 
 
 def make_point(host: Host, value: Value) -> Point | Computed:
@@ -226,9 +226,17 @@ def scale_of(host: Host, factor: Factor) -> Scale:
         owner = start if start is not None else _find(host, head)[0]  # type: ignore[index]
         if lookup(owner, tail) is None:
             raise RowDoesNotFit(f"families/{host.owner.family.name}.py: {factor.name} is not on {host!r}")
-        return lambda: lookup(owner, tail) ** 0.5 if factor.root else lookup(owner, tail)
+        return lambda: _worth(factor, lookup(owner, tail))
     number = float(factor.name) if factor.name.isdigit() else setting(host.owner.config, factor.name)
     if number is None:
         raise RowDoesNotFit(f"families/{host.owner.family.name}.py: the config has no {factor.name}")
-    fixed = math.sqrt(number) if factor.root else float(number)
+    fixed = _worth(factor, float(number))
     return lambda: fixed
+
+
+def _worth(factor: Factor, given: Any) -> Any:
+    """What a factor makes of the number, or the parameter, that it names."""
+    given = given - factor.less if factor.less else given
+    if factor.root:
+        return given**0.5
+    return given if not factor.tanh else given.tanh() if hasattr(given, "tanh") else math.tanh(given)

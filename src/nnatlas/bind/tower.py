@@ -153,7 +153,9 @@ class BoundTower(BoundModel):
         """A text layout with this tower's axes; one that has no name here is left out."""
         if layout.name in ("Tokens", "ImageTokens"):
             return layout
-        inside = isinstance(place.source, Attention)
+        if layout.name == "Pattern" and "pattern batch" in self.family.axes:
+            return Layout(layout.name, (self.family.axes["pattern batch"], *layout.axes[1:]))
+        inside = isinstance(place.source, Attention) and layout.name != "Groups"
         return Layout(layout.name, tuple(word for axis in layout.axes for word in self._word(axis, inside).split()))
 
     def pattern_of(self, place: Place) -> Pattern | None:

@@ -4,7 +4,8 @@ transformers sends every attention call through its modeling file's `ALL_ATTENTI
 block's attention is wanted, a dispatcher stands in that object under the implementation's own name: the name stays what it
 was, so files that branch on it behave as before, and calls of other modules and runs pass straight through.  Queries, keys,
 values and the output are served around the configured implementation; for scores and probabilities this one call goes
-through the modeling file's own eager function, whose softmax and dropout are watched.
+through the modeling file's own eager function, whose softmax and dropout are watched.  Where one forward makes several
+calls, they are taken together: see `gathering`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 from greenlet import getcurrent, greenlet
-from torch import nn
+from torch import Tensor, nn
 
 from nnatlas.bind.points import ATTENTION, Point
-from nnatlas.engine.payloads import Tensors
+from nnatlas.engine.payloads import Result, Tensors
 from nnatlas.engine.run import Run
 from nnatlas.engine.taps import INSTALLERS, Remover
 from nnatlas.engine.visits import Guest
 from nnatlas.errors import Unavailable
+from nnatlas.interior.gathering import Gathering
 from nnatlas.interior.masks import additive
 from nnatlas.interior.watching import Watch
 
@@ -38,6 +40,7 @@ class Dispatcher:
     def __init__(self, interface: Any, name: str) -> None:
         self.interface, self.name = interface, name
         self.wanted: dict[tuple[greenlet, int], list[Look]] = {}
+        self.gathered: dict[tuple[greenlet, int], Gathering] = {}
         self.before = interface._local_mapping.get(name)
 
     def add(self, look: Look) -> None:
@@ -55,6 +58,7 @@ class Dispatcher:
                 looks.remove(look)
             if not looks:
                 self.wanted.pop(look.key, None)
+                self.gathered.pop(look.key, None)
             if not self.wanted and self.interface._local_mapping.get(self.name) is self:
                 if self.before is None:
                     del self.interface[self.name]
@@ -66,10 +70,20 @@ class Dispatcher:
         return self.before or self.interface._global_mapping.get(self.name) or eager_of(module)
 
     def __call__(self, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        looks = self.wanted.get((getcurrent(), id(module)))
+        key = (getcurrent(), id(module))
+        looks = self.wanted.get(key)
         if not looks:
             return self.configured(module)(module, *args, **kwargs)
+        if looks[0].gathers:
+            return self._gathering(key, looks, module).put_off(*args, **kwargs)
         return Looks(looks).run_call(self.configured(module), module, *args, **kwargs)
+
+    def _gathering(self, key: tuple[greenlet, int], looks: list[Look], module: nn.Module) -> Gathering:
+        """What takes in the calls that this forward of the module makes, until their outputs are used."""
+        if key not in self.gathered:
+            own = Looks(looks), self.configured(module), eager_of
+            self.gathered[key] = Gathering(*own, module, lambda: self.gathered.pop(key, None))
+        return self.gathered[key]
 
 
 _DISPATCHERS: dict[tuple[int, str], Dispatcher] = {}
@@ -78,8 +92,9 @@ _DISPATCHERS: dict[tuple[int, str], Dispatcher] = {}
 class Look:
     """One run's look into one attention module's call, or that of an edit that stands in the run."""
 
-    def __init__(self, run: Run, module: nn.Module) -> None:
+    def __init__(self, run: Run, module: nn.Module, gathers: bool = False) -> None:
         self.run, self.stands = run, isinstance(run, Guest)
+        self.gathers = gathers  # whether all calls of the module are one place
         self.key = (run.forward, id(module))
         self._module = id(module)
 
@@ -122,11 +137,22 @@ class Looks:
         query, key, value, mask, *rest = args
         eager = eager_of(module)
         mask = additive(module, mask, query, key, kwargs.get("is_causal"))
+        output, weights = self.watched(eager, module, query, key, value, mask, *rest, **kwargs)
+        return output, weights if configured is eager else None
+
+    def watched(
+        self, eager: Function, *args: Any, after: Callable[[Tensor], Tensor] | None = None, **kwargs: Any
+    ) -> Any:
+        """A step-by-step call, stopped at its scores and its probabilities; `after` is done to the latter before that."""
+
+        def pattern(result: Result) -> None:
+            found = result.get(None) if after is None else after(result.get(None))
+            result.set(None, self.stop("probabilities", found)[0])
+
         with Watch(self.looks[0].run, ("softmax", "dropout")) as watch:
             watch.before("softmax", 0, lambda call: call.set(0, self.stop("scores", call.get(0))[0]))
-            watch.after("dropout", 0, lambda result: result.set(None, self.stop("probabilities", result.get(None))[0]))
-            output, weights = eager(module, query, key, value, mask, *rest, **kwargs)
-        return output, weights if configured is eager else None
+            watch.after("dropout", 0, pattern)
+            return eager(*args, **kwargs)
 
 
 def _as_configured(configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +190,8 @@ def _install(run: Run, point: Point) -> Remover:
     module: Any = point.module
     interface, name = interface_of(module), str(module.config._attn_implementation or "eager")
     dispatcher = _DISPATCHERS.setdefault((id(interface), name), Dispatcher(interface, name))
-    look = Look(run, module)
+    gathers = point.place is not None and getattr(point.place.source, "gathered", False)
+    look = Look(run, module, gathers)
     dispatcher.add(look)
     return lambda: dispatcher.remove(look)
 

@@ -29,6 +29,7 @@ SENTENCES: Final = {
     "held": "a tensor handed out is the same after the run as when it was read",
     "causal": "changing a value changes the logits, in place and by assignment alike; a clone written back does not",
     "many": "a picture's features beside others are those it has alone",
+    "together": "what the attention of a packed tower holds of two pictures is what it holds of each alone, end to end",
     "rows": "prompts with one picture, two and none in one batch equal each prompt alone",
     "order": "what the tower computes is past once the text model has begun",
     "absent": "a run on text alone says that it has no values of the tower, and why",
