@@ -136,7 +136,7 @@ class Looks:
     def _step_by_step(self, configured: Function, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         query, key, value, mask, *rest = args
         eager = eager_of(module)
-        mask = additive(module, mask, query, key, kwargs.get("is_causal"))
+        mask = additive(module, mask, query, key, kwargs.get("is_causal"), kwargs.get("sliding_window"))
         output, weights = self.watched(eager, module, query, key, value, mask, *rest, **kwargs)
         return output, weights if configured is eager else None
 

@@ -8,15 +8,17 @@ import torch
 from torch import Tensor, nn
 
 
-def additive(module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor:
+def additive(
+    module: nn.Module, mask: Any, query: Tensor, key: Tensor, is_causal: bool | None, window: int | None = None
+) -> Tensor:
     """`[batch or 1, heads or 1, query, key]`, 0 where attending is allowed and the dtype's least number where not.
 
-    sdpa passes None (causal by its own flag) or booleans, flex a block mask, flash the padding mask `[batch, key]`; eager's
-    own additive mask is returned as it is.
+    sdpa passes None (causal by its own flag) or booleans, flex a block mask, flash the padding mask `[batch, key]` and the
+    width of a sliding window; eager's own additive mask is returned as it is.
     """
     if isinstance(mask, Tensor) and mask.ndim == 4:
         return mask if mask.is_floating_point() else _from_allowed(mask, query)
-    allowed = _causal(module, query, key, is_causal)
+    allowed = _by_itself(module, query, key, is_causal, window)
     if isinstance(mask, Tensor) and mask.ndim == 2:
         padding = mask[:, None, None, -key.shape[2] :].bool()
         allowed = padding if allowed is None else allowed & padding
@@ -32,13 +34,21 @@ def _from_allowed(allowed: Tensor, query: Tensor) -> Tensor:
     return torch.where(allowed.bool(), zero, torch.finfo(query.dtype).min)
 
 
-def _causal(module: nn.Module, query: Tensor, key: Tensor, is_causal: bool | None) -> Tensor | None:
-    """The causal rule a kernel applies by itself; query i stands at the end of the keys."""
+def _by_itself(
+    module: nn.Module, query: Tensor, key: Tensor, is_causal: bool | None, window: int | None
+) -> Tensor | None:
+    """What a kernel keeps to without being told by a mask: no later token, and none further off than its window."""
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    if not causal or query.shape[2] == 1:
-        return None
-    queries = torch.arange(query.shape[2], device=query.device)[:, None] + key.shape[2] - query.shape[2]
-    return (torch.arange(key.shape[2], device=query.device)[None, :] <= queries)[None, None]
+    queries, keys = query.shape[2], key.shape[2]
+    # sdpa's own flag counts queries from the first key, of which a static cache has more than are filled; flash from the last
+    first = 0 if "sdpa" in str(module.config._attn_implementation) else keys - queries
+    behind = torch.arange(first, first + queries, device=query.device)[:, None] - torch.arange(
+        keys, device=query.device
+    )
+    rules = [behind >= 0] if causal and queries > 1 else []
+    if window is not None and keys > window:
+        rules.append(behind.abs() < window)
+    return torch.stack(rules).all(0)[None, None] if rules else None
 
 
 def _from_block_mask(mask: Any, query: Tensor, key: Tensor) -> Tensor:
