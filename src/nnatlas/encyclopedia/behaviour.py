@@ -17,8 +17,10 @@ from torch import Tensor
 from nnatlas.bind.points import Point
 from nnatlas.bind.tree import Host
 from nnatlas.check.trial import LENGTH, Trial
+from nnatlas.encyclopedia.course import NoCourse, course, loose, to_data
 from nnatlas.encyclopedia.flagships import flagship
 from nnatlas.encyclopedia.outline import CHUNK, HALVES, PAIRS, WINDOW
+from nnatlas.encyclopedia.wiring import Seen, parts_of, wirings
 from nnatlas.model import StandardizedTransformer, load
 
 CLOSE = 1e-4
@@ -65,8 +67,14 @@ def behaviour(model_type: str) -> Behaviour:
     model = sample(model_type)
     trial = Trial(model)
     found: dict[Sort, dict[str, Any]] = {}
+    firsts: dict[Sort, Host] = {}
     for block in trial.blocks:
-        found.setdefault((block.kinds, tuple(says(block).items())), {}).update(_block(trial, block))
+        sort = (block.kinds, tuple(says(block).items()))
+        firsts.setdefault(sort, block)
+        found.setdefault(sort, {}).update(_block(trial, block))
+    seen = wirings(list(firsts.values()), lambda: trial.module(**trial.batch(trial.pair)))
+    for (sort, block), one in zip(firsts.items(), seen, strict=True):
+        found[sort] |= _drawn(block, one)
     return Behaviour(found, _plain(trial), tuple(_facts(model)))
 
 
@@ -78,6 +86,21 @@ def sample(model_type: str, **options: Any) -> StandardizedTransformer:
         return load(name, **{"attn_implementation": "eager", **own.sample, **options})
     except ValueError:  # no eager attention to choose
         return load(name)
+
+
+def _drawn(block: Host, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the drawing needs of a block's wiring: the stream's course where it has one, and which modules are called in which."""
+    nodes: list[Seen] = seen.get("wiring", [])
+    try:
+        steps = course(nodes, seen.get("leaves"), parts_of(block))
+    except NoCourse:
+        steps = loose(nodes, parts_of(block))
+    made = {
+        "course": to_data(steps),
+        "calls": seen.get("calls", {}),
+        "modules": {node.path: node.name for node in nodes},
+    }
+    return {name: one for name, one in made.items() if one}
 
 
 def _plain(trial: Trial) -> dict[str, str]:
@@ -120,7 +143,26 @@ def _block(trial: Trial, block: Host) -> dict[str, Any]:
     pattern = read.get("attention_probabilities")
     if pattern is not None and pattern.ndim == 4 and "indexer_choice" not in read and (sees := _sees(pattern)):
         found["sees"] = sees
+    attention = block.parts.get("self_attn")
+    if attention is not None and any("sink" in name for name, _ in attention.module.named_parameters()):
+        found["sinks"] = True
+    elif _caps(read):
+        found["caps"] = True
     return found
+
+
+def _caps(read: Mapping[str, Tensor]) -> bool:
+    """Whether scores stand to queries times keys in no fixed ratio, though nothing else than a mask may come between.
+
+    Looked at in the first query, which sees its own key alone: a bias by distance is 0 there.
+    """
+    queries, keys, scores = (read.get(f"attention_{name}") for name in ("queries", "keys", "scores"))
+    if queries is None or keys is None or scores is None or scores.ndim != 4 or queries.shape[-1] != keys.shape[-1]:
+        return False
+    keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], 1)
+    raw, given = (queries[:, :, 0] * keys[:, :, 0]).sum(-1).flatten(), scores[:, :, 0, 0].flatten()
+    factor = (raw @ given) / (raw @ raw)
+    return bool((factor * raw - given).norm() > 1e-3 * given.norm())
 
 
 def _turns(before: Tensor, after: Tensor) -> str:

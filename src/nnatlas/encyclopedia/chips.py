@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from nnatlas import places
 from nnatlas.encyclopedia.outline import Bound, Outline, Variant
 from nnatlas.encyclopedia.words import place_words
 from nnatlas.families._row import ROLES
@@ -109,20 +108,29 @@ class Chips:
         given = self.outline.config.get(factor.name)
         worth = f"; {given:g} here" if isinstance(given, int | float) and not isinstance(given, bool) else ""
         name = f"sqrt({factor.name})" if factor.root else factor.name
-        said = f"{'÷' if factor.divides else '×'} {name.rpartition('.')[2]}"
+        said = f"{'÷' if factor.divides else '×'} {'√' if factor.root else ''}{factor.name.rpartition('.')[2]}"
         return Chip(said, SCALE, name, f"{'divided' if factor.divides else 'multiplied'} by {name}{worth}")
 
-    def at(self, text: str) -> Chip:
-        """A summand that is a place rather than a value."""
-        words = place_words(text, self.variant.bound, self.outline.root) if ">" in text else text
-        shown = short_name(text.partition(" >")[0])
-        return Chip(
-            shown,
-            MODULE,
-            places.parse(text).text if ">" in text else text,
-            "adds to the residual stream too",
-            place=words,
+    def scale(self, by_channel: bool) -> Chip:
+        """A scale that was seen where the row names none."""
+        said = "by another number in every channel" if by_channel else "by a number"
+        return Chip("× by channel" if by_channel else "× scale", SCALE, "a scale", f"multiplied {said}")
+
+    def gate(self) -> Chip:
+        """A learned weight on what a branch adds, by the row's words."""
+        return Chip("learned gate", OP, "a learned gate", self.variant.no_identity)
+
+    def mixed(self) -> Chip:
+        """In place of a sum, where stream and branch do not simply add up."""
+        return Chip("mixed in", OP, "no plain sum", self.variant.no_identity or "mixed into the stream")
+
+    def native_module(self, path: str, tone: str = "") -> Chip:
+        """A module that plays no role, by its path below the block."""
+        made_by = self.variant.facts.get("modules", {}).get(path, "")
+        line = (
+            f"a module of the block that plays no role of its own ({made_by})" if made_by else "a module of the block"
         )
+        return Chip(short_name(path), tone or MODULE, f"model.layers[i].{path}", line)
 
     def after_sum(self, name: str) -> tuple[Chip, ...]:
         """A norm on the stream itself, where every sum is normed: nothing norms before or after the sublayers."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from nnatlas.encyclopedia.chips import OP, Chip, Chips
-from nnatlas.encyclopedia.outline import CHUNK, PAIRS, WINDOW, Variant
+from nnatlas.encyclopedia.chips import MODULE, NORM, OP, Chip, Chips, short_name
+from nnatlas.encyclopedia.outline import CHUNK, PAIRS, SOFTMAX, WINDOW, Variant
+from nnatlas.families._row import ROLES
 
 Row = tuple[Chip, ...]
 
@@ -26,6 +27,14 @@ def core(chips: Chips, variant: Variant, part: str) -> Core:
     return Core(part, aside(variant), tuple(row for row in rows(chips, variant) if row))
 
 
+def other_core(chips: Chips, path: str, inside: Sequence[str]) -> Core:
+    """A part that plays no role, such as a second attention: its class and the modules inside it by their order."""
+    made_by = chips.variant.facts.get("modules", {}).get(path, "")
+    named = tuple(chips.native_module(f"{path}.{name}", NORM if "norm" in name else "") for name in inside)
+    crowded = 8 * len(short_name(path)) + 6 * len(made_by) > 240
+    return Core(short_name(path), "" if crowded else made_by, (named,))
+
+
 def _values(chips: Chips, part: str, **texts: str) -> Row:
     """Chips of the values that are there, under short names."""
     return tuple(chips.value(f"{part}.{name}", text) for name, text in texts.items() if chips.has(f"{part}.{name}"))
@@ -39,18 +48,52 @@ def _modules(chips: Chips, *roles: str) -> Row:
 
 
 def _attention_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
-    yield _modules(chips, "q_proj", "k_proj", "v_proj")
+    late = _norms_after_rotary(variant)
+    before, after = _around(_called(chips, "self_attn", "o_proj", *(("q_norm", "k_norm") if late else ())))
+    yield before
     yield _values(chips, "self_attn", attention_latent="latent")
-    yield _modules(chips, "q_norm", "k_norm")
     if variant.facts.get("rotates") is not False:
         yield _values(chips, "self_attn", unrotated_queries="unrotated queries", unrotated_keys="unrotated keys")
     yield tuple(_rotary(variant))
+    if late:
+        yield _modules(chips, "q_norm", "k_norm")
     yield _values(chips, "self_attn", attention_queries="queries", attention_keys="keys", attention_values="values")
     yield (*_values(chips, "self_attn", indexer_choice="indexer choice"), *_sight(chips, variant))
     yield _values(chips, "self_attn", attention_scores="scores", attention_probabilities="pattern")
     yield _values(chips, "self_attn", attention_head_outputs="head outputs", attention_gate="gate")
+    yield after
     yield _values(chips, "self_attn", attention_premix="premix", attention_head_contributions="head contributions")
     yield _modules(chips, "o_proj")
+
+
+def _norms_after_rotary(variant: Variant) -> bool:
+    """Whether queries are normed only after they are turned: before that, they are the projection's output."""
+    before = variant.bound.cells.get("self_attn.unrotated_queries", "")
+    return "q_norm" in variant.bound.roles and before.startswith("q_proj >")
+
+
+def _around(called: Row) -> tuple[Row, Row]:
+    """The modules called before the pattern is made, and those called after."""
+    marks = [at for at, chip in enumerate(called) if chip.text == SOFTMAX]
+    first = marks[0] if marks else len(called)
+    return called[:first], tuple(chip for chip in called[first:] if chip.text != SOFTMAX)
+
+
+def _called(chips: Chips, part: str, *last: str) -> Row:
+    """The modules that a part calls, in the order of a run, without those that stand elsewhere in the drawing."""
+    bound = chips.variant.bound
+    path = bound.roles.get(part, part)
+    roles = {bound.roles[role]: role for role in ROLES if role in bound.roles and ROLES[role] == part}
+    chosen = []
+    for name in chips.variant.facts.get("calls", {}).get(path, ()):
+        own = f"{path}.{name}"
+        role = next((role for at, role in roles.items() if at == own or at.startswith(f"{own}.")), "")
+        if role not in last and (name != SOFTMAX or part == "self_attn"):
+            tone = NORM if "norm" in name else MODULE
+            chosen.append(chips.module(role, tone) if role else chips.native_module(f"{path}.{name}", tone))
+    return tuple(chosen) or _modules(
+        chips, *(role for role, host in ROLES.items() if host == part and role not in last)
+    )
 
 
 def _rotary(variant: Variant) -> Iterator[Chip]:
@@ -83,12 +126,10 @@ def _sight(chips: Chips, variant: Variant) -> Iterator[Chip]:
         )
     elif sees == CHUNK:
         yield Chip("chunks", OP, "chunked attention", "a query sees only the keys of its own chunk")
-    if "caps scores" in chips.facts:
+    if "caps scores" in chips.facts and variant.facts.get("caps"):
         yield Chip("soft cap", OP, "capped scores", "scores go through c·tanh(x/c) before the softmax")
-    if "sinks" in chips.facts:
-        yield Chip(
-            "learned sink", OP, "attention sink", "takes a share of every head's attention, in the blocks that have one"
-        )
+    if variant.facts.get("sinks"):
+        yield Chip("learned sink", OP, "attention sink", "a learned logit per head takes a share of its attention")
 
 
 def _heads(variant: Variant) -> str:
@@ -103,12 +144,18 @@ def _heads(variant: Variant) -> str:
 
 
 def _mixer_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
+    called = _called(chips, "linear_attn")
+    ends = len(called) - 1  # the last one projects back to the stream, and a norm before it stands after the scan
+    ends -= ends > 0 and called[ends - 1].tone == NORM
+    yield called[:ends]
     yield _values(chips, "linear_attn", conv_output="convolution")
     yield _values(chips, "linear_attn", attention_queries="queries", attention_keys="keys", attention_values="values")
     yield _values(chips, "linear_attn", time_steps="time steps", decays="decays", betas="betas")
     yield _values(chips, "linear_attn", state_input="state in", states="states", state_output="state out")
     yield _values(chips, "linear_attn", attention_head_outputs="read from state", attention_gate="gate")
+    yield called[ends:-1]
     yield _values(chips, "linear_attn", attention_premix="premix")
+    yield called[-1:]
 
 
 def _mixer_aside(variant: Variant) -> str:
@@ -116,18 +163,24 @@ def _mixer_aside(variant: Variant) -> str:
 
 
 def _mlp_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
-    yield _values(chips, "mlp", mlp_gate="MLP gate")
     if chips.has("block.mlp_input"):
         yield (chips.value("block.mlp_input"),)
-    yield _modules(chips, "router")
-    yield _values(chips, "mlp", router_logits="router logits")
-    yield _values(chips, "mlp", expert_indices="expert indices", expert_weights="expert weights")
-    if chips.has("mlp.expert_neurons"):
-        yield (*_modules(chips, "experts"), *_values(chips, "mlp", expert_neurons="expert neurons"))
-    yield _values(chips, "mlp", routed_output="routed output", shared_expert_output="shared output")
-    yield _modules(chips, "up_proj", "act_fn")
+    yield _values(chips, "mlp", mlp_gate="MLP gate")
+    yield from _mixture_rows(chips) if chips.has("mlp.router_logits") else ()
+    if chips.has("mlp.mlp_neurons") or not chips.has("mlp.router_logits"):
+        yield _called(chips, "mlp", "down_proj", "router", "experts", "shared_experts")
     yield _values(chips, "mlp", mlp_activation="activation", mlp_neurons="neurons")
     yield _modules(chips, "down_proj")
+
+
+def _mixture_rows(chips: Chips) -> Iterator[Row]:
+    """A mixture: the router's choice, the experts' neurons, and what routed and shared experts give side by side."""
+    yield (*_modules(chips, "router"), *_values(chips, "mlp", router_logits="router logits"))
+    yield _values(chips, "mlp", expert_indices="expert indices", expert_weights="expert weights")
+    yield (*_modules(chips, "experts"), *_values(chips, "mlp", expert_neurons="expert neurons"))
+    shared = _values(chips, "mlp", shared_expert_output="shared output")
+    yield _modules(chips, "shared_experts")
+    yield (*_values(chips, "mlp", routed_output="routed output"), *shared)
 
 
 def _mlp_aside(variant: Variant) -> str:

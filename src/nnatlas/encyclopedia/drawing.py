@@ -7,14 +7,15 @@ add on the stream; branches that read the same stream hang on one feeding line a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nnatlas.encyclopedia.anatomy import Anatomy, Branch, Stage
+from nnatlas.encyclopedia.anatomy import Anatomy
 from nnatlas.encyclopedia.chips import NOTE, OP, SCALE, Chip
 from nnatlas.encyclopedia.cores import Core, Row
+from nnatlas.encyclopedia.stages import Branch, Stage
 
 WIDTH = 372
-STREAM, FEED, LEFT, RIGHT, COLLECT = 26, 58, 76, 344, 360
+STREAM, FEED, LEFT, RIGHT, COLLECT, AROUND = 26, 58, 76, 344, 353, 361
 CHIP, GAP, PAD = 24, 8, 10
 LETTER = 6.5
 """About the width of a letter of the labels."""
@@ -66,8 +67,10 @@ class Drawing:
     boxes: list[Box] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
     adds: list[tuple[float, float]] = field(default_factory=list)
+    cuts: list[tuple[float, float]] = field(default_factory=list)
     taps: list[tuple[float, float]] = field(default_factory=list)
     block: tuple[float, float] = (0, 0)
+    caption_at: tuple[float, float] = (0, 0)
     streams: bool = False
 
 
@@ -81,16 +84,19 @@ class _Pen:
 
     def __init__(self, made: Drawing) -> None:
         self.made, self.y = made, 6.0
+        self.waiting: list[
+            tuple[Branch, float]
+        ] = []  # branches that are added later, and the height at which they go out
 
     def draw(self, anatomy: Anatomy) -> Drawing:
         self._ends(anatomy.embedding)
         top = self.y
-        self.y += 26
+        crowded = LETTER * (len(self.made.title) + len(self.made.caption)) > WIDTH - 80
+        self.made.caption_at = (40, top + 34) if crowded else (356, top + 17)
+        self.y += 44 if crowded else 26
         self._tap(anatomy.enters)
         for stage in anatomy.stages:
             self._stage(stage)
-            if anatomy.middle is not None and stage is anatomy.stages[0] is not anatomy.stages[-1]:
-                self._tap(anatomy.middle)
         self._tap(anatomy.leaves)
         self.y += 4
         self.made.block = (top, self.y - top)
@@ -116,38 +122,78 @@ class _Pen:
     # -- stages ----------------------------------------------------------------------------------------------------
 
     def _stage(self, stage: Stage) -> None:
+        for chip in stage.weighed:
+            self._on_stream(chip)
+        self._branches(stage)
+        self._landings()
+        if stage.summed is not None:
+            self._tap(stage.summed)
+        for chip in stage.then:
+            self._on_stream(chip)
+        if stage.named is not None:
+            self._tap(stage.named)
+
+    def _branches(self, stage: Stage) -> None:
+        """The branches of a stage, and where they come back, if one of them does."""
+        if not stage.branches:
+            return
         leaves = self.y + 2
-        if len(stage.branches) == 1 and not stage.shared:
-            returns = self._alone(stage.branches[0], leaves)
+        if len(stage.branches) == 1 and not stage.shared and not stage.branches[0].lands:
+            returns = self._alone(stage.branches[0], leaves, stage.sums)
         else:
             returns = self._together(stage, leaves)
-        self.made.adds.append((STREAM, returns))
-        for chip in stage.then:
-            self.made.boxes.append(Box(chip, STREAM - 14, self.y, _width(chip)))
-            self.y += CHIP + GAP
+        if returns:
+            self._join(stage, returns)
 
-    def _alone(self, branch: Branch, leaves: float) -> float:
+    def _join(self, stage: Stage, returns: float) -> None:
+        """How a branch and the stream become one: a sum, a module, or the branch in the stream's place."""
+        if stage.join is not None:
+            self.y += 4
+            self._on_stream(stage.join)
+        elif stage.anew:
+            self.made.cuts.append((STREAM, returns))
+        else:
+            self.made.adds.append((STREAM, returns))
+
+    def _on_stream(self, chip: Chip) -> None:
+        self.made.boxes.append(Box(chip, STREAM - 14, self.y, _width(chip)))
+        self.y += CHIP + GAP
+
+    def _alone(self, branch: Branch, leaves: float, sums: bool) -> float:
         """One branch: off the stream, down, and back; the height at which it comes back."""
         middle = (LEFT + RIGHT) / 2
         self.made.wires.append(Wire(f"{STREAM},{leaves} {middle},{leaves} {middle},{leaves + 16}", "arrow"))
         self.y = leaves + 18
         self._column(branch)
-        return self._back(branch.adds, middle)
-
-    def _back(self, adds: Chip, middle: float) -> float:
-        """The way back to the stream, with the name of what is added."""
         at = self.y + CHIP / 2 + 2
-        box = Box(adds, LEFT - 12, at - CHIP / 2, _width(adds))
-        self.made.wires.append(Wire(f"{middle},{self.y - GAP} {middle},{at} {box.x + box.width},{at}", "branch"))
-        self.made.wires.append(Wire(f"{box.x},{at} {STREAM + 9},{at}", "arrow"))
-        self.made.boxes.append(box)
-        self.y = at + CHIP / 2 + GAP
+        self._back(branch, at, f"{middle},{self.y - GAP} {middle},{at}", STREAM + (9 if sums else 3))
         return at
+
+    def _back(self, branch: Branch, at: float, way: str, end: float = STREAM + 9) -> None:
+        """The way back to the stream, which it meets at `end`, with the name of what is added where it has one."""
+        if branch.adds is None:
+            self.made.wires.append(Wire(f"{way} {end},{at}", "arrow"))
+        else:
+            box = Box(branch.adds, LEFT - 12, at - CHIP / 2, _width(branch.adds))
+            self.made.wires.append(Wire(f"{way} {box.x + box.width},{at}", "branch"))
+            self.made.wires.append(Wire(f"{box.x},{at} {end},{at}", "arrow"))
+            self.made.boxes.append(box)
+        self.y = at + CHIP / 2 + GAP
+
+    def _landings(self) -> None:
+        """Branches of earlier stages that are added here, each at a sum of its own, by a line down the right side."""
+        waiting, self.waiting = self.waiting, []
+        for branch, out in waiting:
+            if branch.lands > 1:
+                self.waiting.append((replace(branch, lands=branch.lands - 1), out))
+                continue
+            at = self.y + CHIP / 2
+            self._back(branch, at, f"{RIGHT - 4},{out} {AROUND},{out} {AROUND},{at}")
+            self.made.adds.append((STREAM, at))
 
     def _together(self, stage: Stage, leaves: float) -> float:
         """Several branches that read the same: a feeding line on their left, a collecting one on their right."""
-        self.y = leaves
-        start = leaves
+        self.y = start = leaves
         if stage.shared:
             box = Box(stage.shared[0], LEFT - 18, leaves, _width(stage.shared[0]))
             self.made.boxes.append(box)
@@ -161,38 +207,60 @@ class _Pen:
         return self._collected(stage.branches, start, feed)
 
     def _collected(self, branches: Sequence[Branch], start: float, feed: float) -> float:
+        """The branches under each other; the height of their sum, or 0 where all of them are added later."""
         entries, exits = [], []
         for branch in branches:
-            entries.append(self.y + CHIP / 2)
-            self._column(branch)
-            box = Box(branch.adds, RIGHT - _width(branch.adds) - 4, self.y, _width(branch.adds))
-            middle = box.middle
-            self.made.wires.append(Wire(f"{middle},{self.y - GAP} {middle},{self.y - 1}", "arrow"))
-            self.made.boxes.append(box)
-            exits.append(self.y + CHIP / 2)
-            self.y += CHIP + GAP + 4
+            entry, out = self._fed(branch)
+            entries.append(entry)
+            if branch.lands:
+                self.waiting.append((replace(branch, lands=branch.lands + 1), out))
+            else:
+                exits.append(out)
+        self.made.wires.append(Wire(f"{feed},{start} {feed},{entries[-1][1]}", "branch"))
+        self.made.wires += [Wire(f"{feed},{y} {x - 2},{y}", "arrow") for x, y in entries]
+        if not exits:
+            return 0
         at = self.y + 6
-        self.made.wires.append(Wire(f"{feed},{start} {feed},{entries[-1]}", "branch"))
-        self.made.wires += [Wire(f"{feed},{entry} {LEFT - 2},{entry}", "arrow") for entry in entries]
         self.made.wires += [Wire(f"{RIGHT - 4},{out} {COLLECT},{out}", "branch") for out in exits]
         self.made.wires.append(Wire(f"{COLLECT},{exits[0]} {COLLECT},{at} {STREAM + 9},{at}", "arrow"))
         self.y = at + 12 + GAP
         return at
 
+    def _fed(self, branch: Branch) -> tuple[tuple[float, float], float]:
+        """A branch beside others: where the feeding line meets it, `(x, y)`, and the height at which it goes out."""
+        boxes, frames, top = len(self.made.boxes), len(self.made.frames), self.y
+        self._column(branch)
+        first = LEFT if isinstance(branch.parts[0], Core) else self.made.boxes[boxes].x
+        if branch.adds is None or branch.lands:
+            out = self.made.boxes[-1].y + CHIP / 2 if len(self.made.frames) == frames else self.y - GAP - CHIP / 2
+            self.y += 4
+        else:
+            out = self._out(branch.adds)
+        return (first, top + CHIP / 2), out
+
+    def _out(self, adds: Chip) -> float:
+        box = Box(adds, RIGHT - _width(adds) - 4, self.y, _width(adds))
+        self.made.wires.append(Wire(f"{box.middle},{self.y - GAP} {box.middle},{self.y - 1}", "arrow"))
+        self.made.boxes.append(box)
+        self.y += CHIP + GAP + 4
+        return box.y + CHIP / 2
+
     # -- columns ---------------------------------------------------------------------------------------------------
 
     def _column(self, branch: Branch) -> None:
         """Norms, core and what follows it, under each other with short arrows between."""
-        parts: list[Chip | Core] = [*branch.before]
-        if branch.core.rows or branch.core.name in ("self_attn", "mlp", "linear_attn"):
-            parts.append(branch.core)
-        parts += branch.after
-        for at, part in enumerate(parts):
+        for at, part in enumerate(branch.parts):
             if at:
                 middle = (LEFT + RIGHT) / 2
                 self.made.wires.append(Wire(f"{middle},{self.y - GAP} {middle},{self.y + 2}", "arrow"))
                 self.y += 4
-            self._core(part) if isinstance(part, Core) else self._wide(part)
+            if isinstance(part, Core):
+                self._core(part)
+            elif isinstance(part, tuple):
+                self._row(part)
+                self.y += GAP - 3
+            else:
+                self._wide(part)
 
     def _wide(self, chip: Chip) -> None:
         """A chip in the middle of the column."""

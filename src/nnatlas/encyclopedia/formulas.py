@@ -91,8 +91,9 @@ def native(path: str, bound: Bound) -> str:
 
 def factor_words(factor: Factor) -> str:
     """` · residual_multiplier`, ` / √width`."""
-    name = factor.name.removeprefix("block.")
-    return f" {'/' if factor.divides else '·'} {'√' if factor.root else ''}{name}"
+    name = factor.said.replace("block.", "")
+    plain = factor.name.removeprefix("block.")
+    return f" {'/' if factor.divides else '·'} {f'√{plain}' if factor.root and not factor.less else name}"
 
 
 def _sum(variant: Variant) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ from nnatlas.values import VISION_HOSTS
 FOLDER: Final = Path(__file__).parents[1] / "data" / "outlines"
 PAIRS, HALVES = "pairs", "halves"
 """How a rotary turns a head: neighbouring dimensions with each other, or the first half with the second."""
+SOFTMAX: Final = "~"
+"""Among the calls inside an attention: here the pattern is made."""
 WINDOW, CHUNK = "window", "chunk"
 """What limits the keys that an attention sees."""
 

@@ -25,6 +25,7 @@ from nnatlas.encyclopedia.tables import HostTable, host_tables
 from nnatlas.encyclopedia.words import EVERY, spans, which
 from nnatlas.errors import InputError
 from nnatlas.families._row import Family
+from nnatlas.families._since import SINCE
 from nnatlas.traits import Measurement, Trait
 
 SIZES = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "qk_head_dim", "vocab_size", "intermediate_size",
@@ -69,6 +70,11 @@ class FamilyPage:
     @property
     def block_count(self) -> int:
         return self.outline.blocks
+
+    @property
+    def since(self) -> str:
+        """The release of transformers that the type came with, where that is not one that everybody has."""
+        return SINCE.get(self.model_type, "")
 
 
 def family_page(model_type: str, outline: Outline, links: Links, row: Family | None = None) -> FamilyPage:
