@@ -27,3 +27,14 @@ def smollm2_folder() -> Path:
     from nnatlas.pull import pull
 
     return pull("smollm2")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of a type that came to transformers later than what is installed is skipped, saying so."""
+    from nnatlas import families
+
+    for item in items:
+        params = getattr(item, "callspec", None)
+        texts = [str(value).removeprefix("tiny:") for value in params.params.values()] if params else []
+        for why in filter(None, map(families.lacking, texts)):
+            item.add_marker(pytest.mark.skip(reason=why))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from nnatlas import families
 from nnatlas.check import Sweep
 from nnatlas.cli import build, check_all
 from nnatlas.cli.family_pages import families_page, matrix_page
@@ -72,6 +73,17 @@ def test_measurements_are_written_over_those_of_the_same_types(measured, tmp_pat
     run("check", "--all", "bloom", "--results", str(path), code=1)
     assert list(read(path).types) == ["bloom", "gpt2", "llama"]
     assert read(path).types["gpt2"] == kept().types["gpt2"]
+
+
+def test_types_that_transformers_does_not_have_yet_are_listed_and_not_run(measured, monkeypatch):
+    monkeypatch.setattr(families, "installed", lambda: "5.23.0")
+    done = run("check", "--all", "--processes", "1", code=1)  # the fixture's bloom
+    assert {"dory", "exaone"} & set(measured[0][0]) == set() and {"lfm3", "llama"} <= set(measured[0][0])
+    listed = done.stdout[done.stdout.index("not run: the installed transformers is older") :]
+    assert "dory" in listed and "lfm3 " not in listed[: listed.index("in all")]
+    measured.clear()
+    assert "'dory' came with transformers" in run("check", "--all", "--stale", "dory", "llama", code=2).stderr
+    assert measured == []
 
 
 def test_only_stale_types_are_run(measured, tmp_path):

@@ -12,6 +12,7 @@ from tests.fresh import HANGS, seconds_for
 from typer.testing import CliRunner
 
 import nnatlas
+import nnatlas.families
 from nnatlas.cli import build
 from nnatlas.cli.version import OTHERS
 
@@ -155,6 +156,17 @@ def test_families():
     assert [one["name"] for one in data] == ["gpt2", "cohere2"]
     assert data[1]["shape"] == "parallel_one_norm"
     assert "model_type" in run("families").stdout
+
+
+def test_families_that_need_a_newer_transformers_say_so(monkeypatch):
+    monkeypatch.setattr(nnatlas.families, "installed", lambda: "5.20.2")
+    shown = run("families", "dory", "beam", "exaone").stdout
+    assert "dory (needs" in shown and "beam (needs" not in shown
+    (row,) = json.loads(run("families", "exaone", "--json").stdout)
+    assert row["lacking"].keys() >= {"exaone"} and "llama" not in row["lacking"]
+    assert "came with transformers 5.24; installed is 5.20.2" in fail("check", "--all", "dory")
+    assert "Type: pip install 'transformers>=5.24'" in fail("support", "tiny:dory")
+    assert "came with transformers 5.24" in fail("draft", "dory")
 
 
 def test_version():

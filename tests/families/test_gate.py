@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from transformers.models.auto import modeling_auto
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
 from nnatlas import families
 from nnatlas.errors import UnsupportedFamily
 from nnatlas.families._excluded import EXCLUDED
-from nnatlas.model.load import wrap
+from nnatlas.model.load import load, wrap
 from nnatlas.tiny import tiny_model
 
 BUILDABLE = {
@@ -32,11 +32,33 @@ def test_no_type_is_both_served_and_excluded() -> None:
 def test_every_covered_or_excluded_type_is_one_of_transformers() -> None:
     own = {"apex1"}
     assert EXCLUDED.keys() <= BUILDABLE
-    unknown = set(families.rows()) - BUILDABLE - set(CONFIG_MAPPING_NAMES) - own
+    too_new = set(filter(families.lacking, families.rows()))
+    unknown = set(families.rows()) - BUILDABLE - set(CONFIG_MAPPING_NAMES) - own - too_new
     text_models = {
         name for name in unknown if name.endswith("_text_model")
     }  # text models that only a wrapper's config names
     assert unknown == text_models
+
+
+def test_transformers_lacks_exactly_the_types_that_came_later() -> None:
+    """Run with every release that nnatlas takes: what `families/_since.py` says is what each has."""
+    assert families.SINCE.keys() <= families.rows().keys()
+    there = {name for name in families.SINCE if name in CONFIG_MAPPING_NAMES}
+    assert there == {name for name in families.SINCE if not families.lacking(name)}
+
+
+def test_a_type_that_came_later_is_refused_with_the_release_it_needs(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(families, "installed", lambda: "5.23.1.dev0")
+    assert families.lacking("llama") == families.lacking("lfm3") == families.lacking("nosuch") == ""
+    with pytest.raises(UnsupportedFamily, match=r"'dory' came with transformers 5\.24; installed is 5\.23.*>=5\.24'"):
+        load("tiny:dory")
+    monkeypatch.delitem(CONFIG_MAPPING._mapping, "dory", raising=False)
+    (tmp_path / "config.json").write_text('{"model_type": "dory"}')
+    with pytest.raises(UnsupportedFamily, match="'dory' came with transformers"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "nosuch"}')
+    with pytest.raises(ValueError, match="nosuch"):
+        load(tmp_path)
 
 
 def test_no_two_rows_cover_one_type() -> None:

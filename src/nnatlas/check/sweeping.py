@@ -28,8 +28,8 @@ def sweep(
 ) -> Sweep:
     """Check a tiny random model of every type, under its default attention and under eager.
 
-    `types` are model types, by default all that have a row.  They are shared out over `processes`, each with one torch
-    thread; a type that computes for longer than `seconds_per_type` is given up and reported as failed, however long it had to
+    `types` are model types, by default all with a row that transformers has.  They are shared out over `processes`, each with one
+    torch thread; a type that computes for longer than `seconds_per_type` is given up and reported as failed, however long it had to
     wait for a busy machine.  `results` is a file to write the measured facts to, `progress` is called with each type and its
     result as they finish.  The sweep's `computed` says how many seconds each type took.
 
@@ -40,7 +40,7 @@ def sweep(
     >>> found.passed, found.serving("self_attn.attention_scores")
     (True, ['llama', 'mixtral'])
     """
-    ours = [name for name, row in families.rows().items() if not row.defined_in]
+    ours = [name for name, row in families.rows().items() if not (row.defined_in or families.lacking(name))]
     wanted = sorted(ours) if types is None else list(dict.fromkeys(types))
     started = time.perf_counter()
     found: dict[str, dict[str, Any]] = {}

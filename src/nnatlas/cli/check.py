@@ -155,7 +155,7 @@ def _all(types: list[str], stale: bool, processes: int, seconds: float, results:
     if json:
         print(to_text(found), end="")
     elif wanted:
-        check_all.show(found, time.perf_counter() - started)
+        check_all.show(found, time.perf_counter() - started, {} if types or stale else check_all.lacking())
     else:
         console().print("nothing is stale: every row was measured as it is")
     if check_all.broken(found):

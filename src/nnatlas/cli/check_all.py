@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nnatlas import families
 from nnatlas.cli.output import console
 from nnatlas.errors import InputError
 from nnatlas.traits.measured import HOLDS, KEPT, Kept, from_reports, measurable, read, to_text
@@ -26,14 +27,16 @@ SLOWEST = 12
 
 
 def chosen(types: Sequence[str], stale: bool, results: Path | None) -> list[str]:
-    """The types to run: those named, else all; of these only the stale ones if so asked."""
+    """The types to run: those named, else all that transformers has; of these only the stale ones if so asked."""
     known = measurable()
     for name in types:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             raise InputError(f"no family covers model_type {name!r}{'; near: ' + ', '.join(near) if near else ''}")
+        if why := families.lacking(name):
+            raise InputError(why)
     old = set(read(results or KEPT).stale()) if stale else set(known)
-    return [name for name in types or sorted(known) if name in old]
+    return [name for name in types or sorted(known) if name in old and not families.lacking(name)]
 
 
 def check_all(types: Sequence[str], processes: int, seconds: float, results: Path | None) -> Kept:
@@ -113,11 +116,23 @@ def _wrong(result: dict[str, Any]) -> str:
 # -- what was found ----------------------------------------------------------------------------------------------------
 
 
-def show(kept: Kept, seconds: float) -> None:
-    """Each type; what is absent and why; what is broken; and the sum of it all."""
-    out = console(piped=WIDE)
-    for made in (_types(kept), _absences(kept), *([_failures(kept)] if broken(kept) else []), totals(kept, seconds)):
+def show(kept: Kept, seconds: float, left_out: Mapping[str, str]) -> None:
+    """Each type; what is absent and why; what is broken; the types that could not be run; and the sum of it all."""
+    out, wrong = console(piped=WIDE), broken(kept)
+    for made in (_types(kept), _absences(kept), *([_failures(kept)] if wrong else []), *_left_out(left_out)):
         out.print(made)
+    out.print(totals(kept, seconds))
+
+
+def lacking() -> dict[str, str]:
+    """The types that the installed transformers is too old for, and what to install."""
+    return {name: why for name in measurable() if (why := families.lacking(name))}
+
+
+def _left_out(lacking: Mapping[str, str]) -> list[Table]:
+    from nnatlas.show import table
+
+    return [table("not run: the installed transformers is older", ("type", "why"), lacking.items())] if lacking else []
 
 
 def broken(kept: Kept) -> list[Measurement]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nnatlas import families
 from nnatlas.cli.output import console
 from nnatlas.errors import InputError
 
@@ -24,6 +25,8 @@ def check_all(names: Sequence[str], processes: int, seconds: float, results: Pat
 
     known = sweeping.types()
     for name in names:
+        if why := families.lacking(name):
+            raise InputError(why)
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             said = sweeping.reasons().get(name, "no wrapper row covers it")

@@ -80,9 +80,10 @@ def _table(chosen: list[tuple[Family, list[str]]], in_full: bool, with_traits: b
     )
     made = _empty(*heads)
     for one, names in chosen:
+        named = ", ".join(map(_named, names))
         differs = [", ".join(sorted(_differs(one))) or "nothing"] if in_full else []
         shown = [", ".join(traits_of(names[0])) or "not measured yet"] if with_traits else []
-        made.add_row(*map(Text, [", ".join(names), one.shape, *differs, *shown, one.summary]))
+        made.add_row(*map(Text, [named, one.shape, *differs, *shown, one.summary]))
     return made
 
 
@@ -102,6 +103,13 @@ def _chosen(types: list[str], wanted: list[str], unwanted: list[str]) -> list[tu
     return [(family, names) for family, names in found.values() if names]
 
 
+def _named(model_type: str) -> str:
+    """A type, with what it needs where the installed transformers is too old for it."""
+    from nnatlas.families import SINCE, lacking
+
+    return f"{model_type} (needs transformers {SINCE[model_type]})" if lacking(model_type) else model_type
+
+
 def _differs(family: Family) -> set[str]:
     """Cells that differ from the shape's, and what else the row states for itself."""
     return {key.rpartition(".")[2] for key in family.changed} | {f"{name} blocks" for name in _own_kinds(family)}
@@ -117,9 +125,11 @@ def _own_kinds(family: Family) -> list[str]:
 
 
 def _data(family: Family, names: list[str]) -> dict[str, Any]:
+    from nnatlas.families import lacking
     from nnatlas.traits import traits_of
 
     return {
         "name": family.name, "covers": names, "shape": family.shape, "changed": sorted(family.changed),
         "kinds": _own_kinds(family), "traits": {name: traits_of(name) for name in names}, "summary": family.summary,
+        "lacking": {name: why for name in names if (why := lacking(name))},
     }  # fmt: skip

@@ -11,6 +11,7 @@ from nnatlas import families
 from nnatlas.cli.check_all import totals_of
 from nnatlas.families import _mixers, _shapes, _streams
 from nnatlas.families._row import _KEYS, ROLES, Cell, Family, Kind
+from nnatlas.families._since import SINCE
 from nnatlas.places import Absent
 from nnatlas.traits import TRAITS, Measurement, kept, traits_of
 from nnatlas.traits.measured import SOME
@@ -68,15 +69,21 @@ def _shape(shape: Family | None, shapes: Mapping[str, Family]) -> str:
 
 def _family_table(rows: Iterable[Family], shape: Family | None) -> str:
     lines = [
-        f"| **{one.name}** {_others(one)}| {'<br>'.join(_differences(one, shape)) or 'nothing'} |\n" for one in rows
+        f"| **{one.name}**{_since(one.name)} {_others(one)}| {'<br>'.join(_differences(one, shape)) or 'nothing'} |\n"
+        for one in rows
     ]
     return "| family | differs in |\n|---|---|\n" + "".join(lines) if lines else ""
 
 
 def _others(family: Family) -> str:
     """The further types that a row covers."""
-    others = [name for name in family.covers if name != family.name]
+    others = [f"{name}{_since(name)}" for name in family.covers if name != family.name]
     return f"({', '.join(others)}) " if others else ""
+
+
+def _since(name: str) -> str:
+    """The release of transformers that a type came with, where that is not one that everybody has."""
+    return f" from transformers {SINCE[name]}" if name in SINCE else ""
 
 
 def _differences(family: Family, shape: Family | None) -> Iterator[str]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 from functools import cache
+from importlib.metadata import version
 
 from nnatlas.families._row import Family
+from nnatlas.families._since import SINCE
 
 
 @cache
@@ -38,3 +41,29 @@ def find(model_type: str) -> Family | None:
             return family.parsed()
     row = rows().get(model_type)
     return None if row is None else row.parsed()
+
+
+def lacking(model_type: str) -> str:
+    """Why the installed transformers has no such type, where it is too old for it; else an empty string.
+
+    >>> families.lacking("llama")
+    ''
+    """
+    since = SINCE.get(model_type)
+    if since is None or _numbers(installed()) >= _numbers(since):
+        return ""
+    return (
+        f"model_type {model_type!r} came with transformers {since}; installed is {installed()}. "
+        f"Type: pip install 'transformers>={since}'"
+    )
+
+
+@cache
+def installed() -> str:
+    """The version of transformers that is installed, without importing it."""
+    return version("transformers")
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """`5.24.0.dev0` as something to compare: (5, 24, 0)."""
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:3])

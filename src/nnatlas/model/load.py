@@ -165,6 +165,7 @@ def _place(name: str) -> str:
 def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any, Any]:
     from nnatlas import tiny
 
+    _require(model_type)
     row = families.find(model_type)
     if row is not None and row.defined_in:
         importlib.import_module(row.defined_in)  # makes the type known to transformers
@@ -181,9 +182,15 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     return module, processor.tokenizer, processor
 
 
+def _require(model_type: str) -> None:
+    """Refuse a type that only a newer transformers has."""
+    if why := families.lacking(model_type):
+        raise UnsupportedFamily(f"{why}, then run this again.")
+
+
 def _image_token(config: Any, wrapper: Wrapper) -> Any:
     """The id that stands for the image: the config's, or one of no other use where a mask says where the image is."""
-    return FREE_ID if wrapper.marks else getattr(config, wrapper.image_token, None)
+    return FREE_ID if wrapper.marks or wrapper.in_front else lookup(config, wrapper.image_token)
 
 
 def _auto(task: str | None, config: Any) -> Any:
@@ -205,14 +212,18 @@ def _auto(task: str | None, config: Any) -> Any:
 def _pretrained(
     name: str, task: str | None, options: dict[str, Any], tokenizer: Any, processor: Any
 ) -> tuple[nn.Module, Any, Any]:
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
 
     shared: dict[str, Any] = {
         key: options[key]
         for key in ("revision", "token", "trust_remote_code", "cache_dir", "local_files_only")
         if key in options
     }
-    config = None if task else AutoConfig.from_pretrained(name, **shared)
+    try:
+        config = AutoConfig.from_pretrained(name, **shared)
+    except ValueError:  # a type that transformers does not know
+        _require(PretrainedConfig.get_config_dict(name, **shared)[0].get("model_type", ""))
+        raise
     module = _auto(task, config).from_pretrained(name, **options).eval()
     if processor is None and isinstance(wrapper_of(module.config), Wrapper):
         processor = _processor(name, shared)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from nnatlas import families
 from nnatlas.check.findings import BROKEN, EXCEPTED, HOLDS
 from nnatlas.check.report import Report
 from nnatlas.check.shards import in_shards
@@ -70,13 +71,14 @@ def sweep_vision(
     >>> sweep_vision(["aya_vision", "cohere2_vision"]).passing
     ['aya_vision', 'cohere2_vision']
     """
-    wanted = types() if names is None else list(names)
+    wanted = [name for name in types() if not families.lacking(name)] if names is None else list(names)
     found: dict[str, dict[str, Any]] = {}
     for name, result in in_shards(check_type, wanted, processes, seconds_per_type):
         found[name] = {"passed": False, "failures": [result["error"]]} if "error" in result else result
         if progress is not None:
             progress(name, found[name])
-    return VisionSweep({name: found[name] for name in sorted(found)}, reasons())
+    too_new = {name: why for name in types() if (why := families.lacking(name))}
+    return VisionSweep({name: found[name] for name in sorted(found)}, reasons() | too_new)
 
 
 def check_type(name: str) -> dict[str, Any]:
