@@ -114,3 +114,23 @@ def test_gradients_through_a_patch_from_another_run():
         target.layers[2].layer_output = source.layers[2].layer_output
         (gradient,) = torch.autograd.grad(target.logits.sum(), x)
     assert gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("edit", ["in place", "assigned"])
+def test_inside_a_transform_of_torch_func(edit):
+    model = tiny("llama", "eager")
+    before = model.collect(IDS, "layers.1.layer_output")["layers.1.layer_output"]
+
+    def logit(vector):
+        with model.trace(IDS):
+            if edit == "in place":
+                model.layers[1].layer_output[:, -1] += vector
+            else:
+                model.layers[1].layer_output = torch.cat([before[:, :-1], before[:, -1:] + vector], 1)
+            return model.logits[0, -1, 3]
+
+    zero = torch.zeros(model.hidden_size)
+    slope = torch.func.grad(logit)(zero)
+    asked = zero.clone().requires_grad_()
+    logit(asked).backward()
+    torch.testing.assert_close(slope, asked.grad)

@@ -10,6 +10,12 @@ from nnatlas.errors import AlreadyRan, LayoutError, ReadOnly
 from nnatlas.model import load
 
 
+def point_of(model, path):
+    """The point of a value by the name that `collect` takes."""
+    host, value = model._owner.names[path]
+    return host.point(value)
+
+
 def with_hook(model, module, change, ids=IDS):
     """The logits when a plain hook puts `change(output)` for a module's output: the oracle of this file."""
 
@@ -318,3 +324,44 @@ def test_plain_reads_are_what_plain_hooks_see():
     expected = plain(model, IDS, {"x": model.layers[1].mlp._module})
     with model.trace(IDS):
         assert torch.equal(model.layers[1].mlp.mlp_output, expected["x"])
+
+
+@pytest.mark.parametrize(
+    ("model_type", "path"),
+    [("granite", "layers.1.mlp.mlp_output"), ("falcon", "layers.1.mlp.mlp_output"), ("llama", "layers.1.layer_output")],
+)
+@pytest.mark.parametrize("write", [lambda x: x.data.zero_(), lambda x: x.numpy().fill(0)], ids=["data", "numpy"])
+def test_writes_that_no_counter_sees_land(model_type, path, write):
+    """Of a scaled value and of a copy they would be lost, were they not looked for."""
+    model = tiny(model_type)
+    with left_alone(model), model.trace(IDS) as run:
+        write(run._run.read(point_of(model, path)))
+        logits = model.logits
+    with model.trace(IDS) as run:
+        run._run.write(point_of(model, path), 0)
+        assert torch.equal(model.logits, logits)
+
+
+def test_a_write_into_the_native_tensor_is_not_undone_by_a_value_read_from_it():
+    model = tiny("granite")
+    mlp = model.layers[1].mlp
+    with model.trace(IDS):
+        seen = mlp.mlp_output
+        mlp.output[:] = 0
+        following = model.layers[1].layer_output
+        assert seen.any()
+    with model.trace(IDS):
+        mlp.mlp_output = 0
+        assert torch.equal(model.layers[1].layer_output, following)
+
+
+def test_numbers_that_the_forward_would_cut_are_refused():
+    model = tiny()
+    with model.trace(IDS):
+        model.input_ids = IDS.double()  # whole numbers of any dtype are whole
+        for wrong in (0.5, IDS + 0.25, torch.full(IDS.shape, float("inf"))):
+            with pytest.raises(LayoutError, match=r"input_ids holds torch.int64, which cannot take these"):
+                model.input_ids = wrong
+        assert torch.equal(model.input_ids, IDS)
+        with pytest.raises(LayoutError, match=r"torch.float32, which cannot take these numbers of torch.complex64"):
+            model.layers[0].layer_output = torch.zeros(1, 6, model.hidden_size, dtype=torch.complex64)

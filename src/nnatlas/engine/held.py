@@ -105,14 +105,14 @@ class Stop:
 class Handed:
     """One value in the body's hands."""
 
-    __slots__ = ("native", "point", "ref", "value", "version")
+    __slots__ = ("below", "native", "point", "ref", "value", "version")  # below: the native tensor's version
 
     def __init__(self, point: Point | Computed, native: Any, batch: int) -> None:
         self.point, self.native, self.value = point, native, native
         self.ref: weakref.ref[Tensor] | None = None
         if isinstance(point, Point) and not point.codec.plain and isinstance(native, Tensor):
             self.value = point.codec.take(native, batch)
-        self.version = _version(self.value)
+        self.version, self.below = _version(self.value), _version(native)
 
     @property
     def item(self) -> Any:
@@ -136,7 +136,7 @@ class Handed:
         if not point.codec.plain or self.native is not payload.get(point.item):
             self._put_back(point, payload, batch, edited)
         if edited:
-            self.version = _version(self.value)
+            self.version, self.below = _version(self.value), _version(self.native)
         return edited
 
     def refuse_if_derived(self) -> None:
@@ -158,19 +158,31 @@ class Handed:
         return native is self.native or torch.equal(self.point.codec.take(native, batch), self.value)
 
     def edited(self, batch: int) -> bool:
-        """Whether the body wrote into the value."""
+        """Whether the body wrote into the value.
+
+        The counter of writes does not see those through `.data` or numpy; into a view they land all the same, in numbers
+        of the value's own they are looked for.
+        """
         if not isinstance(self.value, Tensor):
             return False
-        if self.version is not None:
-            return bool(self.value._version != self.version)
-        assert isinstance(self.point, Point)
-        return not torch.equal(self.value, self.point.codec.take(self.native, batch))
+        if self.version is not None and self.value._version != self.version:
+            return True
+        return self._reads_otherwise(batch)
+
+    def _reads_otherwise(self, batch: int) -> bool:
+        """Whether the value's own numbers are no longer those of the native tensor, which itself is as it was."""
+        codec = self.point.codec if isinstance(self.point, Point) else None
+        if codec is None or not (codec.computed or codec.separate or self.version is None):
+            return False
+        if self.below != _version(self.native) or self.value.is_meta or _wraps(self.value):
+            return False
+        return not torch.equal(self.value, codec.take(self.native, batch))
 
     def _aliases(self, native: Any) -> bool:
         """Whether the value is a view of what the forward goes on with, so that a write in place has landed."""
         if self.value.requires_grad or not isinstance(native, Tensor):
             return False
-        return self.value.untyped_storage().data_ptr() == native.untyped_storage().data_ptr()
+        return _storage(self.value) == _storage(native)
 
     def release(self) -> None:
         """Hold the tensor only weakly from now on."""
@@ -225,7 +237,15 @@ class Past:
 
 
 def _storage(tensor: Tensor) -> int:
+    """Where a tensor's numbers are."""
+    while _wraps(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor.untyped_storage().data_ptr()
+
+
+def _wraps(tensor: Tensor) -> bool:
+    """Whether a tensor is one of `torch.func`'s, which wraps another that has the numbers."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def late_or_read_only(point: Point | Computed) -> ReadOnly:
@@ -252,6 +272,7 @@ def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor, growing
     In a growing run the batch is free, and the positions where they come next.
     """
     if isinstance(value, int | float):
+        _refuse_loss(point, torch.tensor(value), native)
         return torch.full(shape, value, dtype=native.dtype, device=native.device)
     if not isinstance(value, Tensor):
         raise LayoutError(f"{point.name} takes a tensor {point.layout} or a number, not a {type(value).__name__}")
@@ -263,7 +284,17 @@ def _fitted(point: Point, value: Any, shape: torch.Size, native: Tensor, growing
         raise LayoutError(
             f"{point.name} is {list(shape)} in this run; {why}. To broadcast, write into it: model.{point.name}[:] = ..."
         )
+    _refuse_loss(point, value, native)
     return value.to(device=native.device, dtype=native.dtype)
+
+
+def _refuse_loss(point: Point, value: Tensor, native: Tensor) -> None:
+    """Refuse numbers that the forward's own dtype would cut: fractions where it has whole ones, imaginary parts."""
+    fraction = value.is_floating_point() and not native.is_floating_point() and not native.is_complex()
+    if (value.is_complex() and not native.is_complex()) or (
+        fraction and not value.is_meta and bool(value.frac().any())
+    ):
+        raise LayoutError(f"{point.name} holds {native.dtype}, which cannot take these numbers of {value.dtype}")
 
 
 def _ordinary(native: Any) -> AbstractContextManager[Any]:
