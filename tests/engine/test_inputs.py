@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -186,3 +188,48 @@ def test_without_a_tokenizer():
     with model.generate([3, 4], max_new_tokens=2, do_sample=False) as run:
         pass
     assert run.text == [run.output[0, 2:].tolist()]
+
+
+@pytest.mark.parametrize("name", ["cache", "past_key_values"])
+@pytest.mark.parametrize("rows", [[[3, 8]], [[8], [3, 8]]], ids=["one row", "padded"])
+def test_a_cache_handed_in_is_attended_to(name, rows):
+    model, ids = tiny(), torch.tensor([[5, 9, 2, 30]])
+    with model.trace(ids.expand(len(rows), -1), use_cache=True) as run:
+        pass
+    with model.trace(rows, **{name: copy.deepcopy(run.output.past_key_values)}):
+        size, logits = model.input_size, model.logits
+    assert size == [len(rows), 2]
+    for row, read in zip(rows, logits, strict=True):
+        whole = torch.cat([ids, torch.tensor([row])], 1)
+        torch.testing.assert_close(read[-len(row) :], model._module(whole).logits[0, 4:], atol=1e-4, rtol=1e-4)
+
+
+def test_a_model_under_standard_names_assists_another():
+    model, ways = tiny(), {"max_new_tokens": 6, "do_sample": False}
+    with model.generate(IDS, assistant_model=load("tiny:llama"), **ways) as run:
+        read = [model.layers[1].layer_output.shape[1] for _ in run.steps()]
+    assert torch.equal(run.output, model._module.generate(IDS, **ways))
+    assert sum(read) >= IDS.shape[1] + 5
+
+
+@pytest.mark.parametrize("given", [IDS, [[7, 8, 9]]], ids=["tensor", "list"])
+def test_a_model_of_shapes_alone(given):
+    with torch.device("meta"):
+        module = type(tiny()._module)(tiny().config)
+    model = load(module)
+    with model.trace(given):
+        pattern, logits = model.layers[1].self_attn.attention_probabilities, model.logits
+    length = logits.shape[1]
+    assert pattern.shape == (1, model.num_heads, length, length) and logits.is_meta
+
+
+def test_weights_that_are_kept_elsewhere():
+    accelerate = pytest.importorskip("accelerate")
+    model = tiny()
+    module = copy.deepcopy(model._module)
+    accelerate.cpu_offload(module, execution_device=torch.device("cpu"))
+    assert module.get_input_embeddings().weight.is_meta
+    away = load(module)
+    wanted = ["layers.1.layer_output", "layers.1.self_attn.attention_probabilities", "logits"]
+    here, there = model.collect(IDS, wanted), away.collect(IDS, wanted)
+    assert away.device.type == "cpu" and all(torch.equal(here[name], there[name]) for name in wanted)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nnatlas.engine.keywords import BY_PRODUCTS, Keywords
+from nnatlas.engine.model_call import CACHES, cached_columns
 from nnatlas.errors import InputError
 
 Batch = dict[str, Any]
@@ -40,13 +41,22 @@ class Preparer:
             inputs, for_call = for_call, {}
         batch = self._batch(inputs, for_tokenizer, known) | {name: self._own(value) for name, value in for_call.items()}
         self._check(batch)
-        return batch if also else self._with_positions(batch)
+        batch = self._under_its_name(batch)
+        return batch if also else self._with_positions(_masked_with_cache(batch))
 
     @property
     def embedding(self) -> Any:
         """The token embedding as it is now, also after the vocabulary was resized."""
         held_by, name = self._embedding
         return held_by[name]
+
+    @property
+    def device(self) -> torch.device:
+        """Where inputs go: to the embedding, or where that is run while its weights are kept elsewhere (accelerate)."""
+        hook = getattr(self.embedding, "_hf_hook", None)
+        places = (getattr(one, "execution_device", None) for one in getattr(hook, "hooks", (hook,)))
+        run_at = next((place for place in places if place is not None), self.embedding.weight.device)
+        return torch.device(run_at)
 
     def _known(self, also: tuple[str, ...]) -> Keywords:
         """The keywords of this call; looked up once, since signatures are slow to read."""
@@ -110,6 +120,8 @@ class Preparer:
         if not isinstance(inputs, Tensor):
             return self._padded(_rows(inputs))
         ids = self._own(_as_ids(inputs))
+        if ids.is_meta:  # where nothing can be computed, transformers could not look at a mask
+            return {"input_ids": ids}
         self._full = full = torch.ones_like(ids)  # by its own name: another thread may put its mask there any time
         return {"input_ids": ids, "attention_mask": full}
 
@@ -121,6 +133,8 @@ class Preparer:
         width, pad = max(map(len, rows)), self._pad_id()
         ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
         mask = torch.tensor([[0] * (width - len(row)) + row for row in masks])
+        if self.device.type == "meta" and bool(mask.all()):
+            return {"input_ids": self._own(ids)}
         return {"input_ids": self._own(ids), "attention_mask": self._own(mask)}
 
     def _pad_id(self) -> int:
@@ -164,11 +178,24 @@ class Preparer:
         positions = (mask.long().cumsum(-1) - 1).clamp(min=0)
         return {**batch, "position_ids": positions[:, -ids.shape[1] :]}  # a mask may reach back over a cache
 
+    def _under_its_name(self, batch: Batch) -> Batch:
+        """A cache, which has changed its name, under the one that this forward has for it."""
+        own = next((name for name in CACHES if name in self._forward), None)
+        return {own if own is not None and name in CACHES else name: value for name, value in batch.items()}
+
     def _own(self, value: Any) -> Any:
-        """The run's own copy of a tensor, where the model's embedding is."""
-        if not isinstance(value, Tensor):
-            return value
-        return value.to(self.embedding.weight.device, copy=True)
+        """The run's own copy of a tensor, on the model's device; of a model under standard names (an assistant) its module."""
+        if isinstance(value, Tensor):
+            return value.to(self.device, copy=True)
+        return vars(value)["_module"] if "_module" in getattr(value, "__dict__", ()) else value
+
+
+def _masked_with_cache(batch: Batch) -> Batch:
+    """A mask that is of the new tokens alone, before it columns for all that the cache holds."""
+    mask, ids, past = batch.get("attention_mask"), batch.get("input_ids"), cached_columns(batch, {})
+    if not past or not isinstance(mask, Tensor) or ids is None or mask.shape != ids.shape:
+        return batch
+    return {**batch, "attention_mask": torch.cat([mask.new_ones(len(mask), past), mask], 1)}
 
 
 def _home(module: nn.Module, part: nn.Module) -> tuple[dict[str, Any], str]:

@@ -7,13 +7,14 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nnatlas.engine.model_call import CACHES
 from nnatlas.errors import InputError
 
 BY_PRODUCTS = {"token_type_ids", "length", "special_tokens_mask", "offset_mapping", "overflow_to_sample_mapping"}
 """What tokenizers answer beside ids and mask; a model that does not take them runs without."""
 _ANY_FORWARD = {
     "use_cache",
-    "cache",  # the newer name of past_key_values
+    *CACHES,
     "output_hidden_states",
     "output_attentions",
     "output_router_logits",

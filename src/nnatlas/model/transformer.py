@@ -230,7 +230,8 @@ class StandardizedTransformer(ModelNode):
 
     @property
     def device(self) -> torch.device:
-        return self._module.get_input_embeddings().weight.device
+        """Where inputs go."""
+        return self._prepare.device
 
     def _repr_html_(self) -> str:
         from nnatlas.model.printing import tree_html
