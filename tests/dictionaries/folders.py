@@ -11,26 +11,28 @@ from safetensors.torch import save_file
 FEATURES = 24
 
 
-def saelens(folder, architecture, d_in=64, d_out=None, hook="blocks.2.hook_resid_pre", seed=0, **settings):
+def saelens(
+    folder, architecture, d_in=64, d_out=None, hook="blocks.2.hook_resid_pre", seed=0, size=FEATURES, **settings
+):
     """Write a folder in the form of version 6 and later; returns its weights and configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     draw, out = torch.Generator().manual_seed(seed), d_out or d_in
     random = lambda *shape, scale=1.0: torch.randn(*shape, generator=draw) * scale
     weights = {
-        "W_enc": random(d_in, FEATURES, scale=0.3),
-        "W_dec": random(FEATURES, out, scale=0.3),
+        "W_enc": random(d_in, size, scale=0.3),
+        "W_dec": random(size, out, scale=0.3),
         "b_dec": random(out),
     }
     if architecture == "gated":
-        weights |= {name: random(FEATURES, scale=0.3) for name in ("b_gate", "b_mag", "r_mag")}
+        weights |= {name: random(size, scale=0.3) for name in ("b_gate", "b_mag", "r_mag")}
     else:
-        weights["b_enc"] = random(FEATURES)
+        weights["b_enc"] = random(size)
     if "jumprelu" in architecture:
-        weights["threshold"] = random(FEATURES).abs()
+        weights["threshold"] = random(size).abs()
     if "skip" in architecture:
         weights["W_skip"] = random(out, d_in, scale=0.3)
     config = dict(
-        d_in=d_in, d_sae=FEATURES, dtype="float32", device="cuda", architecture=architecture, apply_b_dec_to_input=True,
+        d_in=d_in, d_sae=size, dtype="float32", device="cuda", architecture=architecture, apply_b_dec_to_input=True,
         normalize_activations="none", reshape_activations="none",
         metadata=dict(model_name="x", hook_name=hook, sae_lens_version="6.5.0", prepend_bos=True),
     )  # fmt: skip

@@ -72,7 +72,7 @@ def _broken(module: nn.Module, row: Draft) -> list[str]:
 def text_of(row: Draft, broken: list[str]) -> str:
     """The family file, as a person would start it.
 
-    >>> print(text_of(draft(module), []))
+    >>> print(text_of(guess.draft(module), []))
     \"\"\"TODO: what is unusual in this family, in one sentence.\"\"\"
     ...
     """

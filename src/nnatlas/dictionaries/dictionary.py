@@ -34,7 +34,7 @@ class Dictionary:
     `metadata` is what else the folder says of it: the model, the data, `prepend_bos` (whether it was trained on texts with a
     begin token, which your prompts should then have too).
 
-    >>> sae = load_dictionary("gpt2-small-res-jb/blocks.8.hook_resid_pre")
+    >>> sae = dictionaries.load_dictionary("gpt2-small-res-jb/blocks.8.hook_resid_pre")
     >>> sae.features(model, "The cat sat").top(3)
     >>> with sae.splice(model, error=False), model.trace("The cat sat"):
     ...     logits = model.logits

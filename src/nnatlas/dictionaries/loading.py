@@ -38,8 +38,8 @@ def load_dictionary(folder: str | Path, *, device: Any = None, dtype: Any = None
 
     Example:
         >>> sae = load_dictionary("gpt2-small-res-jb/blocks.8.hook_resid_pre")
-        >>> sae.architecture, sae.size, sae.place.hook
-        ('standard', 24576, 'blocks.8.hook_resid_pre')
+        >>> sae.architecture, sae.place.hook
+        ('standard', 'blocks.8.hook_resid_pre')
     """
     place = Path(folder)
     weights = next((name for name in FORMATS if (place / name).is_file()), None)

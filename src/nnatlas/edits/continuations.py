@@ -85,7 +85,8 @@ def continuations(
     Raises:
         InputError: several prompts at once.
 
-    >>> print(continuations(model, "I think", {"plain": None, "steered": steer(model, vector)}, max_new_tokens=20))
+    >>> ways = {"plain": None, "steered": edits.steer(model, vector, layers=9)}
+    >>> print(edits.continuations(model, "I think", ways, max_new_tokens=5))
     """
     shown = prompt if isinstance(prompt, str) else str(prompt)
     rows = [_continue(model, prompt, label, edit, seed, keywords) for label, edit in edits.items()]

@@ -86,7 +86,7 @@ def ablate_experts(
         Unavailable: the layer's MLP is dense, or its family does not serve the routing.
         LayoutError: no such expert, or "reroute" would leave fewer experts than a token takes.
 
-    >>> with edits.ablate_experts(model, {1: [0, 5]}, how="reroute"):
+    >>> with edits.ablate_experts(model, {1: [0, 3]}, how="reroute"):
     ...     logits = model(ids).logits
     """
     if how not in HOW:

@@ -109,7 +109,8 @@ class Grid(Shown):
 class Pages(Shown):
     """Grids along a further axis, such as heads or prompts: `pages["5.3"]` is one; their colours share one scale.
 
-    >>> pages = Pages("head", {"0.0": first, "0.1": second}, title="attention")
+    >>> grid = Grid([[0.1, 0.7]], Axis("layer", ["0"]), Axis("position", ["The", " cat"], numbered=True))
+    >>> pages = Pages("head", {"0.0": grid, "0.1": grid}, title="attention")
     """
 
     name: str

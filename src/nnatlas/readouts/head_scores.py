@@ -43,7 +43,7 @@ class HeadScores(Shown):
         """The `k` heads that score highest: layer, head, score.
 
         >>> head_scores(model).top(1)
-        [(13, 3, 0.94)]
+        [(18, 6, 0.85...)]
         """
         found = self[score]
         best = found.flatten().nan_to_num(nan=-1.0).topk(min(k, int((~found.isnan()).sum())))
@@ -80,7 +80,7 @@ def head_scores(
     Example:
         >>> scores = head_scores(model)
         >>> scores.top(3, "induction")
-        [(13, 3, 0.94), (17, 5, 0.91), (16, 0, 0.88)]
+        [(18, 6, 0.85...), (17, 3, 0.73...), (17, 4, 0.71...)]
     """
     asked = repeated_random_tokens(model, length, rows, seed) if prompt is None else prompt
     found: dict[int, Tensor] = {}

@@ -57,7 +57,7 @@ class LogitAttribution(Shown):
         """The `k` shares that are largest in size: layer, column and share.
 
         >>> logit_attribution(model, prompt, by="head").top(1)
-        [(24, '3', 5.1)]
+        [(29, '0', -1.68...)]
         """
         flat = self.values[row].flatten()
         best = flat.abs().nan_to_num(nan=-1.0).topk(min(k, int((~flat.isnan()).sum())))
@@ -100,7 +100,7 @@ def logit_attribution(
     Example:
         >>> found = logit_attribution(model, "The Eiffel Tower is in the city of", " Paris", " Rome")
         >>> found.values[0, 24], found.columns  # what layer 24 wrote towards " Paris" and away from " Rome"
-        (tensor([1.93, 0.21]), ('attention', 'mlp'))
+        (tensor([-0.44...,  1.72...]), ('attention', 'mlp'))
     """
     if by not in get_args(By):
         raise InputError(f"by {by!r}: it is one of {', '.join(get_args(By))}")

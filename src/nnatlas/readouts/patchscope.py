@@ -87,8 +87,8 @@ def patchscope(
 
     Example:
         >>> found = patchscope(model, "The Eiffel Tower is in Paris", layers=[5, 10, 20])
-        >>> found[10]
-        ' Paris -> Paris'
+        >>> found[10]  # what the target prompt goes on with, once it holds what layer 10 says of the last token
+        ' -> Paris...'
     """
     froms = _layers(
         model, range(model.num_layers) if layers is None else [layers] if isinstance(layers, int) else layers

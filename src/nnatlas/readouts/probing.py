@@ -96,9 +96,11 @@ def probe(
         InputError: not as many labels as prompts, a class with fewer members than folds, or no scikit-learn.
 
     Example:
-        >>> found = probe(model, sentences, is_past_tense)
-        >>> found.best, found.selectivity.max()
-        ('layers.4.layer_output', tensor(0.43))
+        >>> past = ["She walked home", "He ate bread", "They ran away", "I saw him", "We made tea", "You took it"]
+        >>> now = ["She walks home", "He eats bread", "They run away", "I see him", "We make tea", "You take it"]
+        >>> found = probe(model, past + now, [1] * 6 + [0] * 6)
+        >>> found.best  # where the tense is told apart best
+        'layers...layer_output'
     """
     needed("sklearn")
     if len(prompts) != len(labels):

@@ -48,8 +48,9 @@ class TunedLens:
         The result is a `LogitLens`: `top`, `rank`, `probability`, `kl_to_final`, a table, a page.  Its streams are those
         that enter each block, and last what leaves the last one.
 
-        >>> lens = load_tuned_lens(model, "lens/gpt2")
-        >>> lens("The Eiffel Tower is in the city of").top(1).tokens
+        >>> lens = train_tuned_lens(model, texts, steps=2)  # or load_tuned_lens(model, folder)
+        >>> lens("def f(x):").top(1).tokens[0][0]  # layer 0, first prompt: a guess at every position
+        [[...]...
         """
         plain = logit_lens(self.model, prompt, _values(self.model), **keywords)
         with torch.no_grad():
@@ -127,7 +128,7 @@ def train_tuned_lens(
         InputError: there is nothing to train on.
 
     Example:
-        >>> lens = train_tuned_lens(model, texts, steps=300)
+        >>> lens = train_tuned_lens(model, texts, steps=100)
         >>> lens.history[0], lens.history[-1]  # the logit lens's KL, and the tuned lens's
         >>> lens.save("my-lens")
     """
