@@ -11,9 +11,9 @@ from tests.tiny_models import left_alone, tiny
 from torch import Tensor
 
 from nnatlas.errors import InputError, LawBroken, Unavailable
-from nnatlas.patching import activation_patching, ways
-from nnatlas.patching.cells import Cell
-from nnatlas.patching.situation import Situation
+from nnatlas.patching import activation_patching, forwards, ways
+from nnatlas.patching.cells import Cell, Patch
+from nnatlas.patching.forwards import Forward
 from nnatlas.patching.ways import ABOVE, CAUSAL, PLAIN, Way
 
 # the way that each kind of structure allows; whether it is gone is found out by trying, so a name decides nothing
@@ -35,8 +35,10 @@ BUILDS = {
     "mamba2": ABOVE,  # a recurrent state in place of keys and values
     "jamba": ABOVE,
     "paligemma": ABOVE,  # the whole prompt is seen from every position
-    "zamba": PLAIN,  # blocks read the embeddings as well
-    "bloom": PLAIN,  # ALiBi made for each row at the start
+    "zamba": ABOVE,  # blocks read the embeddings as well
+    "bloom": CAUSAL,  # ALiBi made for each row and head at the start
+    "xglm": CAUSAL,  # a mask that must have every row
+    "gpt_bigcode": CAUSAL,  # the stream is given its first shape again at the end
     "gemma3n_text": PLAIN,  # several streams, shared keys and values
 }
 BASE, EXACT = 2, 1e-4
@@ -122,7 +124,7 @@ def test_noising_puts_the_corrupted_run_into_the_clean_one():
         activation_patching(model, CLEAN, CORRUPTED, direction="sideways")
 
 
-def test_pairs_are_swept_one_by_one():
+def test_pairs_share_forwards_and_are_what_each_is_alone():
     model = tiny("llama")
     others = CLEAN.flip(0), CORRUPTED.flip(0)
     both = activation_patching(
@@ -161,14 +163,14 @@ def quick(model: object, **keywords: object) -> object:
 def test_an_unpatched_row_that_deviates_is_found_out(monkeypatch):
     """A prefix with one wrong number, as a cache of another structure would hold."""
     model = tiny("llama")
-    right = ways.before
+    right = forwards.before
 
-    def wrong(recorded: object, start: int) -> object:
-        cache = right(recorded, start)
+    def wrong(recorded: object, start: int, rows: list[int]) -> object:
+        cache = right(recorded, start, rows)
         cache.layers[0].keys = cache.layers[0].keys + 0.5
         return cache
 
-    monkeypatch.setattr(ways, "before", wrong)
+    monkeypatch.setattr(forwards, "before", wrong)
     found = quick(model)
     assert found.way == ABOVE.words
     assert "the unpatched row gives other logits than a whole forward (by " in found.note
@@ -179,13 +181,14 @@ def test_an_unpatched_row_that_deviates_is_found_out(monkeypatch):
 def test_a_patched_row_that_deviates_is_found_out(monkeypatch):
     """Rows that join a block late: the unpatched row is right, the others are not."""
     model = tiny("llama")
-    grow = Situation._grow
+    grow = Forward._grow
 
-    def late(self: Situation, block: object, count: int) -> None:
-        grow(self, block, count)
-        block.layer_output[1:] *= 1.01
+    def late(self: Forward, block: object, patches: list[Patch]) -> None:
+        grow(self, block, patches)
+        if patches and self.growing:
+            block.layer_output[1:] *= 1.01
 
-    monkeypatch.setattr(Situation, "_grow", late)
+    monkeypatch.setattr(Forward, "_grow", late)
     found = quick(model)
     assert found.way == PLAIN.words
     assert "a patch at Cell(layer=" in found.note
@@ -259,16 +262,17 @@ def test_only_what_a_patch_can_change_is_run(monkeypatch):
 
 def test_forwards_begin_where_that_is_cheapest():
     """30 blocks x 16 positions, the first shared: two forwards; more rows at a position make it more."""
-    situation = SimpleNamespace(same=1, length=16, logits=range(1000))
+    situation = SimpleNamespace(same=[1, 1], length=16, base=SimpleNamespace(logits=torch.zeros(2, 1000)))
 
-    def starts(rows: int, way: Way) -> list[tuple[int, int]]:
-        cells = [Cell(layer, at) for layer in range(rows) for at in range(1, 16)]
+    def starts(rows: int, way: Way, pairs: int = 1) -> list[tuple[int, int]]:
+        cells = [Patch(pair, Cell(layer, at)) for pair in range(pairs) for layer in range(rows) for at in range(1, 16)]
         return [(start, len(here)) for start, here in ways._passes(situation, way, cells)]
 
     assert starts(30, CAUSAL) == [(1, 270), (10, 180)]  # 15 x 270 tokens: no tenth position fits
     assert starts(100, CAUSAL) == [(1, 200), (3, 300), (6, 400), (10, 300), (13, 300)]
     assert starts(300, CAUSAL)[:3] == [(1, 273), (1, 27), (2, 292)]  # 4096 tokens at most
     assert starts(30, ABOVE) == [(0, 256), (0, 194)]
+    assert starts(2, CAUSAL, pairs=2) == [(1, 60)]  # two pairs, one forward
 
 
 # --- what cannot be swept -----------------------------------------------------------------------------------------------

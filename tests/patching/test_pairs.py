@@ -17,15 +17,15 @@ def model():
 
 def test_texts_and_ids(model):
     pairs = pairs_of(model, "a cat", "a dog")
-    assert len(pairs) == 1 and pairs.length == 6
+    assert len(pairs) == 1 and pairs.lengths == [6]
     assert pairs.first_difference(0) == 3
     assert pairs.labels() == ["<|begin|>", "a", " ", "c|d", "a|o", "t|g"]
-    assert torch.equal(pairs_of(model, pairs.clean[0], pairs.corrupted).clean, pairs.clean)
+    assert torch.equal(pairs_of(model, pairs.clean[0], pairs.corrupted[0]).clean[0], pairs.clean[0])
 
 
 def test_lists(model):
     pairs = pairs_of(model, ["a cat", "a cow"], ["a dog", "a sow"])
-    assert pairs.clean.shape == pairs.corrupted.shape == (2, 6)
+    assert [len(ids) for ids in (*pairs.clean, *pairs.corrupted)] == [6] * 4
     assert [pairs.first_difference(pair) for pair in range(2)] == [3, 3]
     assert pairs.labels() == ["<|begin|>", "a", " ", "", "", ""]
 
@@ -44,8 +44,12 @@ def test_padding_does_not_hide_an_unequal_pair(model):
 
 
 def test_pairs_of_two_lengths(model):
-    with pytest.raises(InputError, match="pairs of 4 and 6 tokens"):
-        pairs_of(model, ["cat", "a cat"], ["dog", "a dog"])
+    pairs = pairs_of(model, ["cat", "a cat", "cow", "cup"], ["dog", "a dog", "sow", "cap"])
+    assert list(pairs.groups(100)) == [[0, 2, 3], [1]]
+    assert list(pairs.groups(8)) == [[0, 2], [3], [1]]
+    assert list(pairs.groups(1)) == [[0], [2], [3], [1]]
+    with pytest.raises(InputError, match=r"pairs of 4 and 6 tokens.*over='layer' or 'layer x head'"):
+        pairs.refuse_lengths()
 
 
 def test_counterparts(model):

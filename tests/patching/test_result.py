@@ -52,7 +52,7 @@ def test_a_table(found):
 
 
 def test_a_note_is_shown_where_the_plain_way_was_gone():
-    shown = repr(activation_patching(tiny("bloom"), CLEAN, CORRUPTED, metric=metric))
+    shown = repr(activation_patching(tiny("gemma3n_text"), CLEAN, CORRUPTED, metric=metric))
     assert "whole forwards, many patches to a batch, because" in shown
 
 

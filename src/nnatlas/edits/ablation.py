@@ -68,7 +68,7 @@ class Ablation(Edit):
 
     def _draws(self, call: ModelCall) -> Tensor:
         """Which token of the pool stands in for each position, `[batch, seq]`."""
-        rows = torch.arange(call.batch)[:, None] * APART
+        rows = torch.arange(call.batch)[:, None] * (0 if call.alike else APART)
         return self._order[(call.here(call.numbers).cpu() + rows) % len(self._order)]
 
     @cached_property

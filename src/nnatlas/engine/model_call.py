@@ -21,8 +21,8 @@ class ModelCall:
 
     `batch` and `seq` are the call's size, `past` the columns that a cache holds already, `prompt` those of the prompt (what
     a run's first call reads; outside a run, what was in no cache).  `notes` lasts as long as the call: a place for what one
-    function leaves for another further up.  `alike` says that all rows are copies of one prompt, so that whatever is drawn
-    at random is drawn once for all of them.
+    function leaves for another further up.  `alike` says that rows are run side by side that would be run alone (those of a run
+    that grows), so that whatever is drawn at random is drawn alike for all of them.
     """
 
     alike = False

@@ -70,3 +70,9 @@ def standing_on(model: BoundModel) -> list[Any]:
     """What stands on a model, in the order in which it was entered."""
     edits = [] if model.standing is None else model.standing.edits
     return list(dict.fromkeys(edit.of for edit in edits))
+
+
+def edited_on(model: BoundModel) -> list[str]:
+    """The names of the values that standing edits reach, each once."""
+    edits = [] if model.standing is None else model.standing.edits
+    return list(dict.fromkeys(edit.point.name for edit in edits))

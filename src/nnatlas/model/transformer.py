@@ -128,7 +128,8 @@ class StandardizedTransformer(ModelNode):
         them, and `model.vision` and `model.projector` have values.
 
         With `growing`, an assignment may have more or fewer rows than the forward had, which then goes on with those.  What
-        it has computed for each row by then (masks, positions) is not made anew, so begin with one row without padding.
+        it has computed for each row by then (masks, positions) is not made anew, so begin without padding.  Standing edits
+        that draw at random draw alike for all rows of such a run.
 
         Errors: `InputError` for what cannot be run; inside, `AlreadyRan`, `NeverReached`, `Unavailable`, `ReadOnly`.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nnatlas.patching.metrics import Measure
+from nnatlas.patching.metrics import Judge
 from nnatlas.patching.result import Patching
 from nnatlas.patching.situation import Situation
-from nnatlas.patching.study import Found, Judge, study
+from nnatlas.patching.study import Asked, Found, study
 from nnatlas.patching.ways import PLAIN, WAYS, Way, run_sweep
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def activation_patching(
     corrupted: Any,
     value: str = "layer_output",
     over: str | Sequence[str] = "layer x position",
-    metric: Judge = "logit_difference",
+    metric: Asked = "logit_difference",
     *,
     direction: str = "denoise",
     plain: bool = False,
@@ -39,7 +39,7 @@ def activation_patching(
     Args:
         model: any model that `nnatlas.load` made.
         clean, corrupted: a prompt each, or a list each, in any form that `model.trace` takes; the two prompts of a pair
-            have equally many tokens.
+            have equally many tokens, and all pairs do where positions are an axis.  Pairs of one length share forwards.
         value: what is patched, a value of blocks: `"layer_output"`, `"layer_input"`, `"attention_output"`,
             `"mlp_output"`, `"attention_premix"` (each head's output before the output projection), ...
         over: the axes of the grid: `"layer x position"`, `"layer x head"`, `"layer x position x head"`, `"layer"`.
@@ -53,23 +53,23 @@ def activation_patching(
         Unavailable: the family has no such value; with its reason.
 
     Example:
-        >>> found = activation_patching(model, "The Eiffel Tower is in", "The Big Ben is in")
+        >>> found = activation_patching(model, "The Louvre is in the city of", "The Acropolis is in the city of")
         >>> found.normalised.shape  # pairs, layers, positions; 0 is the corrupted prompt, 1 the clean one
-        torch.Size([1, 30, 7])
+        torch.Size([1, 30, 8])
     """
     ready = study(model, (clean, corrupted), value, over, metric, direction)
     return ready.run(_Sweeping((PLAIN,) if plain else WAYS))
 
 
 class _Sweeping:
-    """Sweeps pair after pair; a way that failed on one is not tried on the next."""
+    """Sweeps group after group of pairs; a way that failed on one is not tried on the next."""
 
     def __init__(self, ways: tuple[Way, ...]) -> None:
         self.ways = ways
         self.reasons: tuple[str, ...] = ()
 
-    def __call__(self, situation: Situation, measure: Measure) -> Found:
-        numbers, way, reasons = run_sweep(situation, measure, self.ways)
+    def __call__(self, situation: Situation, judge: Judge) -> Found:
+        numbers, way, reasons = run_sweep(situation, judge, self.ways)
         self.ways = self.ways[self.ways.index(way) :]
         self.reasons = (*self.reasons, *reasons)
         note = f"{way.words}, because {'; '.join(self.reasons)}" if self.reasons else ""

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.patching.cells import node
-from nnatlas.patching.metrics import Measure
+from nnatlas.patching.metrics import Judge
 from nnatlas.patching.result import Patching
 from nnatlas.patching.situation import Situation
-from nnatlas.patching.study import Found, Judge, study
+from nnatlas.patching.study import Asked, Found, study
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -32,7 +32,7 @@ def attribution_patching(
     corrupted: Any,
     value: str = "layer_output",
     over: str | Sequence[str] = "layer x position",
-    metric: Judge = "logit_difference",
+    metric: Asked = "logit_difference",
     *,
     direction: str = "denoise",
     steps: int = 1,
@@ -49,45 +49,53 @@ def attribution_patching(
         InputError, Unavailable: as for `activation_patching`.
 
     Example:
-        >>> estimate = attribution_patching(model, clean, corrupted, steps=8)
-        >>> estimate.agreement(activation_patching(model, clean, corrupted))
-        Agreement(correlation=0.98, max_error=0.7)
+        >>> estimate = patching.attribution_patching(model, clean, corrupted, steps=8)
+        >>> estimate.agreement(patching.activation_patching(model, clean, corrupted))
+        Agreement(correlation=0.99..., max_error=5.0...)
     """
     if steps < 1:
         raise InputError(f"steps={steps}: at least one gradient is needed")
     ready = study(model, (clean, corrupted), value, over, metric, direction, "attribution patching")
-    return ready.run(lambda situation, measure: _estimated(situation, measure, steps))
+    return ready.run(lambda situation, judge: _estimated(situation, judge, steps))
 
 
-def _estimated(situation: Situation, measure: Measure, steps: int) -> Found:
-    gradients = _integrated(situation, measure, steps) if steps > 1 else _gradients(situation, measure)
-    effects = {
-        layer: gradients[layer] * (source - situation.values[layer])
-        for layer, source in situation.source.values.items()
-    }
-    base = float(measure(situation.logits[None]))
-    numbers = {cell: base + float(situation.part(effects, cell).sum()) for cell in situation.cells()}
+def _estimated(situation: Situation, judge: Judge, steps: int) -> Found:
+    gradients = _integrated(situation, judge, steps) if steps > 1 else _gradients(situation, judge)
+    base, source = situation.base, situation.source
+    effects = {layer: gradients[layer] * (source.values[layer] - base.values[layer]) for layer in source.values}
+    before = judge(base.logits, range(situation.pairs)).tolist()
+    numbers = {patch: before[patch.pair] + float(situation.part(effects, patch).sum()) for patch in situation.patches()}
     way = "gradient times difference" + (f", averaged over {steps} steps" if steps > 1 else "")
     return Found(numbers, way, f"an estimate: {way}")
 
 
-def _integrated(situation: Situation, measure: Measure, steps: int) -> dict[int, Tensor]:
+def _integrated(situation: Situation, judge: Judge, steps: int) -> dict[int, Tensor]:
     """Gradients averaged over midpoints between the base run's embeddings and the source run's."""
-    base, source = situation.entries()
-    found = [_gradients(situation, measure, torch.lerp(base, source, (step + 0.5) / steps)) for step in range(steps)]
+    base, source = (_entry(situation, run.ids) for run in (situation.base, situation.source))
+    found = [_gradients(situation, judge, torch.lerp(base, source, (step + 0.5) / steps)) for step in range(steps)]
     return {layer: torch.stack([one[layer] for one in found]).mean(0) for layer in found[0]}
 
 
-def _gradients(situation: Situation, measure: Measure, entry: Tensor | None = None) -> dict[int, Tensor]:
-    """The metric's gradient at the value of every block, one row each; `entry` replaces what enters the first block."""
+def _entry(situation: Situation, ids: Tensor) -> Tensor:
+    """What enters the first block, `[pairs, seq, hidden_size]`."""
+    stack = situation.stack
+    with torch.no_grad(), stack.model.trace(**stack.call(ids)) as run:
+        entry: Tensor = run.layers[0].layer_input.clone()
+        run.stop()
+    return entry
+
+
+def _gradients(situation: Situation, judge: Judge, entry: Tensor | None = None) -> dict[int, Tensor]:
+    """The metric's gradient at the value of every block, `[pairs, ...]`; `entry` replaces what enters the first block."""
     values: dict[int, Tensor] = {}
-    with torch.enable_grad(), situation.model.trace(**situation.call(1)) as run:
+    stack = situation.stack
+    with torch.enable_grad(), stack.model.trace(**stack.call(situation.base.ids)) as run:
         if entry is not None:
             run.layers[0].layer_input = entry
-        for layer, name in situation.source.names.items():
+        for layer, name in stack.names.items():
             value = getattr(*node(run, name))
             values[layer] = value if value.requires_grad else value.requires_grad_()
-        score = measure(run.logits[:, -1].float()).sum()
+        score = judge(run.logits[:, -1].float(), range(situation.pairs)).sum()
     found = torch.autograd.grad(score, list(values.values()), allow_unused=True)
     zero = (torch.zeros_like(value) if one is None else one for one, value in zip(found, values.values(), strict=True))
-    return {layer: one[0] for layer, one in zip(values, zero, strict=True)}
+    return dict(zip(values, zero, strict=True))

@@ -34,6 +34,13 @@ class Cell(NamedTuple):
     head: int | None = None
 
 
+class Patch(NamedTuple):
+    """A cell of one of several pairs of prompts."""
+
+    pair: int
+    cell: Cell
+
+
 @dataclass(frozen=True)
 class Swept:
     """A value as it occurs through the blocks: its keys (the same name may hang on two kinds of mixer) and its axes."""

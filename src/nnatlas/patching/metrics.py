@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError
@@ -62,7 +63,8 @@ class LogitDifference:
     Raises:
         InputError: a text is several tokens (they are named), or both prompts predict the same token.
 
-    >>> activation_patching(model, clean, corrupted, metric=LogitDifference(" Paris", " Rome"))
+    >>> metric = LogitDifference(" Paris", " Athens")
+    >>> patching.attribution_patching(model, clean, corrupted, metric=metric).largest(1)
     """
 
     answer: Targets = None
@@ -119,6 +121,21 @@ def bound(metric: str | Metric | Measure, ends: Ends) -> Bound:
     if hasattr(metric, "bind"):
         return metric.bind(ends)
     return Bound(getattr(metric, "__name__", type(metric).__name__), metric)
+
+
+class Judge:
+    """The measures of several pairs as one: each row of logits is judged by its own pair's."""
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self.measures = measures
+
+    def __call__(self, logits: Tensor, pairs: Sequence[int]) -> Tensor:
+        """Numbers `[rows]` for logits `[rows, vocab_size]`, `pairs` naming the pair of each row; keeps gradients."""
+        numbers = logits.new_zeros(len(pairs))
+        for pair in dict.fromkeys(pairs):
+            rows = torch.tensor([at for at, own in enumerate(pairs) if own == pair], device=logits.device)
+            numbers = numbers.index_put((rows,), self.measures[pair](logits[rows]).to(numbers))
+        return numbers
 
 
 def _token(ends: Ends, targets: Targets, logits: Tensor) -> int:

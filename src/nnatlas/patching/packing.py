@@ -13,22 +13,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nnatlas.patching.cells import Cell
+from nnatlas.patching.cells import Patch
+from nnatlas.patching.rows import Rows
 
 
 class Packing:
-    """Which tokens of the rows of one forward, `rows seq`, are not the unpatched row's; its first row is that itself."""
+    """Which tokens of the rows of one forward, `rows seq`, are not those of their pair's unpatched row."""
 
-    def __init__(self, start: int, length: int) -> None:
-        self.start, self.length, self.first = start, length, [0]
+    def __init__(self, rows: Rows, start: int, length: int) -> None:
+        self.rows, self.start, self.length = rows, start, length
+        self.changed_from = [0] * len(rows.first)
 
-    def join(self, cells: Iterable[Cell]) -> None:
+    def join(self, patches: Iterable[Patch]) -> None:
         """Rows join, each changed from its cell's position on (from the beginning, where that is every position)."""
-        self.first += [cell.position - self.start if cell.position is not None else 0 for cell in cells]
+        places = (patch.cell.position for patch in patches)
+        self.changed_from += [0 if place is None else place - self.start for place in places]
 
     def changed(self, last: bool) -> Tensor:
         """The tokens to compute, `rows seq`; of the last block only those that are read."""
-        first = [self.length - 1] * len(self.first) if last else self.first
+        first = [self.length - 1] * len(self.rows) if last else self.changed_from
         return torch.arange(self.length) >= torch.tensor(first)[:, None]
 
     def run_mlp(self, block: Any, last: bool) -> None:
@@ -39,8 +42,10 @@ class Packing:
         changed = changed.to(block.mlp_input.device)
         block.mlp_input = block.mlp_input[changed][None]
         written = block.mlp.mlp_output[0]
-        own = int(changed[0].sum())  # in the last block the unpatched row, too, is its last position alone
-        whole = written.new_zeros(*changed.shape, written.shape[-1])
-        whole[:, -own:] = written[:own]
+        plain = len(self.rows.first)
+        own = 1 if last else self.length  # in the last block unpatched rows, too, are their last position alone
+        whole = written.new_zeros(len(changed), self.length, written.shape[-1])
+        unpatched = written[: plain * own].unflatten(0, (plain, own))
+        whole[:, -own:] = unpatched[torch.tensor(self.rows.unpatched, device=written.device)]
         whole[changed] = written
         block.mlp.mlp_output = whole

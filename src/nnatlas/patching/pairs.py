@@ -1,4 +1,4 @@
-"""Pairs of prompts: a clean and a corrupted one, token for token of one length."""
+"""Pairs of prompts: a clean and a corrupted one, token for token; those of one length are swept together."""
 
 from __future__ import annotations
 
@@ -18,19 +18,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The ids of every pair, `pairs seq` each."""
+    """The ids `[seq]` of every pair's two prompts."""
 
     tokenizer: Any
-    clean: Tensor
-    corrupted: Tensor
+    clean: list[Tensor]
+    corrupted: list[Tensor]
 
     def __len__(self) -> int:
         return len(self.clean)
 
     @property
-    def length(self) -> int:
-        """Tokens of every prompt."""
-        return self.clean.shape[1]
+    def lengths(self) -> list[int]:
+        """Tokens of each pair's prompts."""
+        return [len(ids) for ids in self.clean]
+
+    def refuse_lengths(self) -> None:
+        """`InputError` unless all pairs are of one length, which a grid with positions needs."""
+        if len(set(self.lengths)) > 1:
+            raise InputError(
+                f"pairs of {' and '.join(map(str, sorted(set(self.lengths))))} tokens: a grid has one position axis; "
+                "sweep pairs of each length by themselves, or go over='layer' or 'layer x head'"
+            )
+
+    def groups(self, tokens: int) -> Iterator[list[int]]:
+        """Pairs of one length, as many together as have so many tokens, one at least."""
+        for length in sorted(set(self.lengths)):
+            same = [pair for pair, own in enumerate(self.lengths) if own == length]
+            count = max(1, tokens // length)
+            yield from (same[at : at + count] for at in range(0, len(same), count))
 
     def first_difference(self, pair: int) -> int:
         """The first position at which the two prompts of a pair differ."""
@@ -38,13 +53,13 @@ class Pairs:
 
     def labels(self) -> list[str]:
         """A label for each position: its token, both tokens where the two prompts differ, nothing where pairs do."""
-        return [self._label(at) for at in range(self.length)]
+        return [self._label(at) for at in range(min(self.lengths))]
 
     def _label(self, at: int) -> str:
-        clean, corrupted = self.clean[:, at].unique().tolist(), self.corrupted[:, at].unique().tolist()
+        clean, corrupted = ({int(ids[at]) for ids in prompts} for prompts in (self.clean, self.corrupted))
         if len(clean) > 1 or len(corrupted) > 1:
             return ""
-        texts = [token_text(self.tokenizer, token) for token in (clean[0], corrupted[0])]
+        texts = [token_text(self.tokenizer, token) for (token,) in (clean, corrupted)]
         return texts[0] if clean == corrupted else "|".join(texts)
 
 
@@ -52,20 +67,15 @@ def pairs_of(model: StandardizedTransformer, clean: Any, corrupted: Any) -> Pair
     """Tokenise prompts of both kinds, each in any form that `model.trace` takes.
 
     Raises:
-        InputError: their numbers or lengths differ (both tokenisations are in the message), or a pair is one prompt twice.
+        InputError: their numbers, or the lengths of a pair, differ (both tokenisations are in the message), or a pair is
+            one prompt twice.
     """
     both = _rows(model, clean), _rows(model, corrupted)
     if len(both[0]) != len(both[1]):
         raise InputError(f"{len(both[0])} clean prompts and {len(both[1])} corrupted ones: each needs its counterpart")
     for one, other in zip(*both, strict=True):
         _check_pair(model.tokenizer, one, other)
-    lengths = {len(row) for row in both[0]}
-    if len(lengths) > 1:
-        raise InputError(
-            f"pairs of {' and '.join(map(str, sorted(lengths)))} tokens: a sweep has one position axis; sweep pairs of "
-            "each length by themselves"
-        )
-    return Pairs(model.tokenizer, torch.tensor(both[0]), torch.tensor(both[1]))
+    return Pairs(model.tokenizer, list(map(torch.tensor, both[0])), list(map(torch.tensor, both[1])))
 
 
 def _rows(model: StandardizedTransformer, prompts: Any) -> list[list[int]]:

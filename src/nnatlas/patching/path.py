@@ -20,11 +20,12 @@ import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError
-from nnatlas.patching.cells import AXES, Cell, node
-from nnatlas.patching.metrics import Measure
+from nnatlas.patching.cells import AXES, Patch, node
+from nnatlas.patching.forwards import Forward
+from nnatlas.patching.metrics import Judge
 from nnatlas.patching.result import Patching
 from nnatlas.patching.situation import Situation
-from nnatlas.patching.study import Found, Judge, study
+from nnatlas.patching.study import Asked, Found, study
 from nnatlas.patching.ways import TOKENS
 from nnatlas.values import VALUES
 
@@ -47,7 +48,7 @@ def path_patching(
     sender: str = "attention_premix",
     receivers: Receiver | Iterable[Receiver] = LOGITS,
     over: str | Sequence[str] = "layer x head",
-    metric: Judge = "logit_difference",
+    metric: Asked = "logit_difference",
     *,
     direction: str = "denoise",
 ) -> Patching:
@@ -65,32 +66,34 @@ def path_patching(
         Unavailable: a receiver that this family does not have; with its reason.
 
     Example:
-        >>> direct = path_patching(model, clean, corrupted)  # every head's direct effect on the logits
-        >>> path_patching(model, clean, corrupted, receivers=("layers.9.self_attn.attention_queries", 4))
+        >>> metric = patching.KLToClean()
+        >>> direct = path_patching(model, clean, corrupted, metric=metric)  # every head's direct effect on the logits
+        >>> path_patching(model, clean, corrupted, metric=metric, receivers=("layers.4.self_attn.attention_queries", 3))
     """
     heard = [receivers] if isinstance(receivers, str | tuple) else list(receivers)
     ready = study(model, (clean, corrupted), sender, over, metric, direction, "path patching")
     ready.title += f", to {', '.join(one if isinstance(one, str) else f'{one[0]} head {one[1]}' for one in heard)}"
-    return ready.run(lambda situation, measure: Paths(situation, heard).swept(measure))
+    return ready.run(lambda situation, judge: Paths(situation, heard).swept(judge))
 
 
 class Paths:
-    """One pair's paths from any sender to some receivers."""
+    """Paths from any sender to some receivers, of some pairs."""
 
     def __init__(self, situation: Situation, receivers: Iterable[Receiver]) -> None:
         self.situation = situation
-        rows = situation.model.support().rows
+        self.model, self.senders = situation.stack.model, situation.stack.names
+        rows = self.model.support().rows
         self.writes = self._named([f"layers.*.{key}" for key in WRITES if key in rows and not rows[key].nowhere])
         self.heard: dict[str, list[tuple[Any, ...]]] = {}
         self.to_logits = False
         for one in receivers:
             self._listen(*((one, None) if isinstance(one, str) else one))
-        named = {*self.writes, *self.heard, *situation.source.names.values()}
+        named = {*self.writes, *self.heard, *self.senders.values()}
         self.order = sorted(named, key=_when)
 
     def _named(self, patterns: list[str]) -> list[str]:
         """The full names of values."""
-        return list(self.situation.model.collect(self.situation.ids[None], patterns)) if patterns else []
+        return list(self.model.collect(self.situation.base.ids[:1], patterns)) if patterns else []
 
     def _listen(self, name: str, head: int | None) -> None:
         if name == LOGITS:
@@ -105,7 +108,7 @@ class Paths:
         """The index of one head in `batch ...`, or of everything."""
         if head is None:
             return (...,)
-        axes = self.situation.model.support().rows[_key(name)].layout.axes
+        axes = self.model.support().rows[_key(name)].layout.axes
         along = next((at for at, axis in enumerate(axes) if axis in AXES["head"]), None)
         if along is None:
             raise InputError(f"{name} has no heads: its axes are {' '.join(axes)}")
@@ -113,42 +116,44 @@ class Paths:
 
     # -- sweeping --------------------------------------------------------------------------------------------------
 
-    def swept(self, measure: Measure) -> Found:
+    def swept(self, judge: Judge) -> Found:
         """The metric for every sender."""
-        cells = self.situation.cells()
-        numbers: dict[Cell, float] = {}
+        patches = self.situation.patches()
+        numbers: dict[Patch, float] = {}
         count = max(1, TOKENS // (2 * self.situation.length))
-        for at in range(0, len(cells), count):
-            senders = cells[at : at + count]
-            numbers |= zip(senders, measure(self._forward(senders)).tolist(), strict=True)
+        for at in range(0, len(patches), count):
+            senders = patches[at : at + count]
+            judged = judge(self._forward(senders), [patch.pair for patch in senders])
+            numbers |= zip(senders, judged.tolist(), strict=True)
         return Found(numbers, "two rows a path, many paths to a batch")
 
-    def _forward(self, cells: Sequence[Cell]) -> Tensor:
-        """Logits `[cells, vocab_size]`; the first half of the rows are plain, the second told."""
-        count = len(cells)
-        with torch.no_grad(), self.situation.model.trace(**self.situation.call(2 * count)) as run:
+    def _forward(self, senders: Sequence[Patch]) -> Tensor:
+        """Logits `[senders, vocab_size]`; the first half of the rows are plain, the second told."""
+        count, prompts = len(senders), self.situation.base.ids[[patch.pair for patch in senders]]
+        stack, source = self.situation.stack, self.situation.source.values
+        writer = Forward(stack, prompts, senders, source)
+        with torch.no_grad(), self.model.trace(**stack.call(torch.cat([prompts, prompts]))) as run:
             for name in self.order:
                 value = getattr(*node(run, name))
                 plain, told = value[:count], value[count:]
                 for part in self.heard.get(name, ()):
                     plain[part] = told[part]
                 if name in self.writes:
-                    passed_on = [row for row, cell in enumerate(cells) if not self._inside(cell, name)]
+                    passed_on = [row for row, sender in enumerate(senders) if not self._inside(sender, name)]
                     told[passed_on] = plain[passed_on]
-                for row, cell in self._sending(cells, name):
-                    self.situation.patch(told[row], cell)
+                for row, sender in self._sending(senders, name):
+                    writer.put(told[row], sender)
             logits = run.logits[:, -1].float()
         return logits[count:] if self.to_logits else logits[:count]
 
-    def _sending(self, cells: Sequence[Cell], name: str) -> Iterator[tuple[int, Cell]]:
+    def _sending(self, senders: Sequence[Patch], name: str) -> Iterator[tuple[int, Patch]]:
         """The rows whose sender this value is."""
-        names = self.situation.source.names
-        return ((row, cell) for row, cell in enumerate(cells) if names[cell.layer] == name)
+        return ((row, sender) for row, sender in enumerate(senders) if self.senders[sender.cell.layer] == name)
 
-    def _inside(self, cell: Cell, write: str) -> bool:
+    def _inside(self, sender: Patch, write: str) -> bool:
         """Whether a sender is a part of what a module computes before it writes, so that its own write tells of it."""
-        sender = self.situation.source.names[cell.layer]
-        return sender != write and sender.rpartition(".")[0] == write.rpartition(".")[0]
+        name = self.senders[sender.cell.layer]
+        return name != write and name.rpartition(".")[0] == write.rpartition(".")[0]
 
 
 def _key(name: str) -> str:

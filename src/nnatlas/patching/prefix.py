@@ -6,6 +6,7 @@ position here, since the mask, which counts positions from zero, leaves out what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,13 +15,14 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 
 class Prefix(CacheLayerMixin):
-    """One block's keys and values `[1, num_kv_heads, positions, head_dim]`."""
+    """One block's keys and values `[pairs, num_kv_heads, positions, head_dim]`; `rows` names the pair of each row."""
 
     is_sliding = False
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
+    def __init__(self, keys: Tensor, values: Tensor, rows: Sequence[int]) -> None:
         super().__init__()
         self.keys, self.values, self.is_initialized = keys, values, True
+        self.rows = rows
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to make ready: the tensors are here from the start."""
@@ -28,7 +30,13 @@ class Prefix(CacheLayerMixin):
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """What attention reads: the earlier positions, then those of this call."""
         assert self.keys is not None and self.values is not None
-        return _after(self.keys, key_states), _after(self.values, value_states)
+        return self._before(self.keys, key_states), self._before(self.values, value_states)
+
+    def _before(self, earlier: Tensor, new: Tensor) -> Tensor:
+        of = self.rows[: len(new)]
+        alike = len(set(of)) == 1  # one pair needs no copies
+        own = earlier[of[:1]].expand(len(new), -1, -1, -1) if alike else earlier[torch.tensor(of, device=new.device)]
+        return torch.cat([own, new], dim=-2)
 
     def get_seq_length(self) -> int:
         """Earlier positions."""
@@ -44,10 +52,8 @@ class Prefix(CacheLayerMixin):
         return -1
 
 
-def _after(earlier: Tensor, new: Tensor) -> Tensor:
-    return torch.cat([earlier.expand(len(new), *earlier.shape[1:]), new], dim=-2)
-
-
-def before(recorded: Any, start: int) -> Cache:
-    """The first `start` positions of a recorded cache's first row."""
-    return Cache(layers=[Prefix(layer.keys[:1, :, :start], layer.values[:1, :, :start]) for layer in recorded.layers])
+def before(recorded: Any, start: int, rows: Sequence[int]) -> Cache:
+    """The first `start` positions of a recorded cache, for rows of these pairs (a list that may grow meanwhile)."""
+    return Cache(
+        layers=[Prefix(layer.keys[:, :, :start], layer.values[:, :, :start], rows) for layer in recorded.layers]
+    )

@@ -12,29 +12,42 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from nnatlas.errors import InputError
-from nnatlas.patching.cells import Cell, Swept, swept
-from nnatlas.patching.metrics import Ends, Measure, Metric, bound
+from nnatlas.patching.cells import Cell, Patch, Swept, swept
+from nnatlas.patching.metrics import Bound, Ends, Judge, Measure, Metric, bound
 from nnatlas.patching.pairs import Pairs, pairs_of
 from nnatlas.patching.result import Patching, axes_of, filled
-from nnatlas.patching.situation import Situation, Source
+from nnatlas.patching.situation import Situation
+from nnatlas.patching.stack import Stack
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
 
 DIRECTIONS = ("denoise", "noise")
-Judge = str | Metric | Measure
+TOGETHER = 1024
+"""Tokens of base prompts that are swept together: pairs of one length share forwards."""
+Asked = str | Metric | Measure
 """What `metric=` takes: a name, one of the metrics with its answers, or a function of logits."""
 
 
 class Found(NamedTuple):
-    """What was found on one pair: a number for each cell (others are the base run's), and how."""
+    """What was found on some pairs: a number for each patch (other places are the base run's), and how."""
 
-    numbers: Mapping[Cell, float]
+    numbers: Mapping[Patch, float]
     way: str
     note: str = ""
 
 
-Sweep = Callable[[Situation, Measure], Found]
+Sweep = Callable[[Situation, Judge], Found]
+
+
+class Swung(NamedTuple):
+    """One pair, swept: its number at each place, and those of its two prompts as they are."""
+
+    grid: torch.Tensor
+    cells: list[Cell]
+    clean: float
+    corrupted: float
+    words: str
 
 
 @dataclass
@@ -44,38 +57,61 @@ class Study:
     model: StandardizedTransformer
     pairs: Pairs
     swept: Swept
-    metric: Judge
+    metric: Asked
     direction: str
     title: str
 
     def run(self, sweep: Sweep) -> Patching:
-        """Sweep every pair, and put the numbers into one result."""
-        done = [self._pair(pair, sweep) for pair in range(len(self.pairs))]
-        first = done[0]
+        """Sweep all pairs, those of one length together, and put the numbers into one result."""
+        done: dict[int, Swung] = {}
+        stack = Stack(self.model, self.swept)
+        for group in self.pairs.groups(TOGETHER):
+            found, swung = self._group(stack, group, sweep)
+            done |= zip(group, swung, strict=True)
+        ordered = [done[pair] for pair in range(len(self.pairs))]
         return Patching(
-            values=torch.stack([one.grid for one in done]),
-            axes=axes_of(first.cells, self.pairs.labels()),
-            clean=torch.tensor([one.clean for one in done]),
-            corrupted=torch.tensor([one.corrupted for one in done]),
-            metric=tuple(one.words for one in done),
+            values=torch.stack([one.grid for one in ordered]),
+            axes=axes_of(ordered[0].cells, self.pairs.labels()),
+            clean=torch.tensor([one.clean for one in ordered]),
+            corrupted=torch.tensor([one.corrupted for one in ordered]),
+            metric=tuple(one.words for one in ordered),
             title=self.title,
-            way=first.found.way,
-            note=first.found.note,
+            way=found.way,
+            note=found.note,
         )
 
-    def _pair(self, pair: int, sweep: Sweep) -> _Done:
-        clean, corrupted = self.pairs.clean[pair], self.pairs.corrupted[pair]
+    def _group(self, stack: Stack, group: Sequence[int], sweep: Sweep) -> tuple[Found, list[Swung]]:
+        """Sweep pairs of one length."""
+        clean, corrupted = (
+            torch.stack([ids[pair] for pair in group]) for ids in (self.pairs.clean, self.pairs.corrupted)
+        )
         denoising = self.direction == DIRECTIONS[0]
-        base, other = (corrupted, clean) if denoising else (clean, corrupted)
-        source = Source(self.model, other, self.swept)
-        situation = Situation(self.model, self.swept, base, source, self.pairs.first_difference(pair))
-        both = (source.logits, situation.logits) if denoising else (situation.logits, source.logits)
-        words, measure = bound(self.metric, Ends(self.model.tokenizer, both[0], both[1], pair, len(self.pairs)))
-        ends = _each(measure(torch.stack(both)), words).tolist()
-        found = sweep(situation, measure)
-        cells = list(self.swept.cells(source.values))
-        grid = filled(found.numbers, cells, axes_of(cells, self.pairs.labels()), ends[denoising])
-        return _Done(grid, cells, ends[0], ends[1], words, found)
+        base, source = (corrupted, clean) if denoising else (clean, corrupted)
+        situation = Situation(stack, base, source, [self.pairs.first_difference(pair) for pair in group])
+        runs = (situation.source, situation.base) if denoising else (situation.base, situation.source)
+        logits = [torch.stack([run.logits[at] for run in runs]) for at in range(len(group))]
+        bounds = [self._bound(both, pair) for both, pair in zip(logits, group, strict=True)]
+        ends = [_each(one.measure(both), one.words).tolist() for one, both in zip(bounds, logits, strict=True)]
+        found = sweep(situation, Judge([one.measure for one in bounds]))
+        numbers = [
+            {patch.cell: number for patch, number in found.numbers.items() if patch.pair == at}
+            for at in range(len(group))
+        ]
+        return found, [
+            self._swung(situation, *one) for one in zip(range(len(group)), bounds, ends, numbers, strict=True)
+        ]
+
+    def _bound(self, ends: torch.Tensor, pair: int) -> Bound:
+        return bound(self.metric, Ends(self.model.tokenizer, ends[0], ends[1], pair, len(self.pairs)))
+
+    def _swung(
+        self, situation: Situation, at: int, metric: Bound, ends: list[float], numbers: Mapping[Cell, float]
+    ) -> Swung:
+        clean, corrupted = ends
+        cells = list(self.swept.cells({layer: value[at] for layer, value in situation.source.values.items()}))
+        default = corrupted if self.direction == DIRECTIONS[0] else clean
+        grid = filled(numbers, cells, axes_of(cells, [""] * situation.length), default)
+        return Swung(grid, cells, clean, corrupted, metric.words)
 
 
 def _each(judged: Any, words: str) -> torch.Tensor:
@@ -88,23 +124,12 @@ def _each(judged: Any, words: str) -> torch.Tensor:
     )
 
 
-class _Done(NamedTuple):
-    """One pair, swept."""
-
-    grid: torch.Tensor
-    cells: list[Cell]
-    clean: float
-    corrupted: float
-    words: str
-    found: Found
-
-
 def study(
     model: StandardizedTransformer,
     prompts: tuple[Any, Any],
     value: str,
     over: str | Sequence[str],
-    metric: Judge,
+    metric: Asked,
     direction: str,
     kind: str = "activation patching",
 ) -> Study:
@@ -112,4 +137,7 @@ def study(
     if direction not in DIRECTIONS:
         raise InputError(f"direction={direction!r}: it is 'denoise', clean values into the corrupted run, or 'noise'")
     chosen = swept(model, value, over)
-    return Study(model, pairs_of(model, *prompts), chosen, metric, direction, f"{kind}: {value}, {direction}")
+    pairs = pairs_of(model, *prompts)
+    if "position" in chosen.over:
+        pairs.refuse_lengths()
+    return Study(model, pairs, chosen, metric, direction, f"{kind}: {value}, {direction}")
