@@ -17,12 +17,13 @@
 In a path `#` stands for the block's number, for parts that are kept in lists beside the blocks (`root.transformer.ffns.#`).
 An axis `seq?` is one that a call for a single token leaves out; `(batch seq)` also fits a tensor that keeps the two apart;
 a first axis `image_tokens+` also fits one that keeps it in several, which are laid end to end.
-Then, in this order: `* factor` or `/ factor` (a number, a config field, `sqrt(field)`, `tanh(block.gate)`), `through exp` or `through sigmoid` (the value is that function of what the model
-holds), `or zeros` (zeros of the layout's size where the model passes none), `as <axes>` (this family's own axes), `copied`
-(the forward later overwrites the tensor, or edits must reach this reader alone), `shared` (the forward uses the same tensor
-elsewhere too, so a write goes into it in place), `reported` (the forward hands the tensor out but goes on with another, so
-an edit would reach nothing), `after layers` (the call that comes after the last block).  Cells are parsed once into frozen
-records; an error quotes the cell and puts a caret under the fault.
+Then, in this order: `* factor` or `/ factor` (a number, a config field, `sqrt(field)`, `tanh(block.gate)`, `sqrt(field - 1)`),
+`through exp` or `through sigmoid` (the value is that function of what the model holds), `or zeros` (zeros of the layout's size
+where the model passes none), `as <axes>` (this family's own axes), `copied` (the forward later overwrites the tensor, or edits
+must reach this reader alone), `shared` (the forward uses the same tensor elsewhere too, so a write goes into it in place),
+`reported` (the forward hands the tensor out but goes on with another, so an edit would reach nothing), `after layers` (the call
+that comes after the last block).  Cells are parsed once into frozen records; an error quotes the cell and puts a caret under the
+fault.
 
 The sum that a block makes of its stream is written with the names of values or with places, each times factors:
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from nnatlas.bind.points import Point
 from nnatlas.bind.tree import Host
 from nnatlas.check.findings import Finding
 from nnatlas.check.trial import Trial
-from nnatlas.places import Term
+from nnatlas.places import Factor, Term
 
 PARTS = ("self_attn", "linear_attn", "mlp")
 
@@ -39,10 +40,15 @@ class At:
         """One summand of the block's identity, times its factors; None where it was not computed."""
         point = self.trial.summand(self.block, term)
         tensor = self(term.value) if point is None else self.trial.snapshot.copy(point)
-        for factor in term.factors:
-            scale = scale_of(self.block, factor)()
-            tensor = tensor if tensor is None else tensor / scale if factor.divides else tensor * scale
-        return tensor
+        return None if tensor is None else reduce(self._weighed, term.factors, tensor)
+
+    def without(self, factors: Iterable[Factor], tensor: Tensor) -> Tensor:
+        """A tensor with the factors of a term taken off it again."""
+        return reduce(self._weighed, (factor.remade(divides=not factor.divides) for factor in factors), tensor)
+
+    def _weighed(self, tensor: Tensor, factor: Factor) -> Tensor:
+        scale = scale_of(self.block, factor)()
+        return tensor / scale if factor.divides else tensor * scale
 
     def output_of(self, role: str) -> Tensor | None:
         """What the module of a role returned in the same forward."""

@@ -68,12 +68,17 @@ def heads_mix_values_by_the_pattern(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def the_rotary_leaves_the_first_position_alone(trial: Trial) -> Iterator[Finding]:
-    """Its angle there is 0; a long-context rule may still stretch every dimension by a constant, which is measured."""
+    """Its angle there is 0; a long-context rule may still stretch every dimension by a constant, which is measured.
+
+    A rotary of neighbouring pairs may bring them into two halves on the way: then only the order is another.
+    """
     for at in _attentions(trial):
         for plain, rotated in (("unrotated_queries", "attention_queries"), ("unrotated_keys", "attention_keys")):
             before, after = at(plain), at(rotated)
             if before is not None and after is not None:
                 one, other = _repeated(before, after)[:, :, 0].double(), after[:, :, 0].double()
+                if apart(one, other) > trial.tolerance >= apart(one.sort(-1).values, other.sort(-1).values):
+                    one, other = one.sort(-1).values, other.sort(-1).values
                 stretch = (one * other).sum((0, 1)) / (one * one).sum((0, 1)).clamp(min=1e-12)
                 words = f"{rotated} at position 0" + ("" if apart(one, other) < 1e-2 else " less a stretch")
                 yield from at.equation(plain, words, other, one * stretch)

@@ -150,6 +150,12 @@ def _best(at: At, logits: Tensor, count: int) -> Iterator[tuple[str, Tensor]]:
             yield f"softmax(router_logits) + {name}", (logits.softmax(-1) + bias).topk(count, -1).indices
 
 
+def _rows_are_neurons(experts: Any, down: Tensor, own: Tensor) -> bool:
+    """Which way round the experts keep their down projections; a square one tells only by the module's own word."""
+    square = down.shape[1] == down.shape[2]
+    return getattr(experts, "is_transposed", False) or (not square and down.shape[1] == own.shape[-1])
+
+
 def _same_choice(best: Tensor, chosen: Tensor) -> bool:
     """Whether two choices name the same experts for every token."""
     return torch.equal(best.sort(-1).values, chosen.long().sort(-1).values)
@@ -168,7 +174,7 @@ def _weighted_sum(at: At, neurons: Any, routed: Tensor) -> Tensor | None:
         own, positions = neurons(expert)
         rows, places = positions.unbind(-1)
         weight = (weights * (chosen == expert))[rows, places].sum(-1, keepdim=True)
-        wide = down[expert].detach() if getattr(experts, "is_transposed", False) else down[expert].detach().T
+        wide = down[expert].detach() if _rows_are_neurons(experts, down, own) else down[expert].detach().T
         bias = getattr(experts, "down_proj_bias", None)
         part = own @ wide if bias is None else own @ wide + bias[expert].detach()
         total.index_put_((rows, places), (part * weight).to(total.dtype), accumulate=True)

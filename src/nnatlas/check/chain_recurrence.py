@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import torch
+from torch.nn import functional as F
 
+from nnatlas.bind.points import Computed
 from nnatlas.bind.tree import Host
 from nnatlas.check.at import At
 from nnatlas.check.findings import Finding, apart
@@ -34,6 +36,17 @@ def decays_keep_between_nothing_and_all(trial: Trial) -> Iterator[Finding]:
             beyond = float(torch.maximum(-decays, decays - 1).max().clamp(min=0))
             where = (mixer.block or mixer).name
             yield trial.holds("chain", "linear_attn.decays", where, "decays lie between 0 and 1", beyond, 0.0)
+
+
+@law("chain")
+def a_scan_gates_what_it_reads(trial: Trial) -> Iterator[Finding]:
+    """Where a scan applies its gate itself, the projection receives what is read from the states times the gate's SiLU."""
+    for mixer in _mixers(trial):
+        at = At(trial, mixer.block or mixer)
+        read, gate, premix = (at(f"linear_attn.attention_{name}") for name in ("head_outputs", "gate", "premix"))
+        if read is not None and isinstance(mixer.point("attention_head_outputs"), Computed):
+            gated, words = read.flatten(2) * F.silu(gate), "attention_head_outputs · silu(attention_gate)"
+            yield from at.equation("linear_attn.attention_premix", words, gated, premix, WHOLE_FORWARD)
 
 
 @law("batch")

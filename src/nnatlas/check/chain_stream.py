@@ -27,17 +27,28 @@ def each_block_enters_with_what_the_last_one_left(trial: Trial) -> Iterator[Find
 
 @law("chain")
 def the_middle_is_the_input_and_the_attention(trial: Trial) -> Iterator[Finding]:
-    """`layer_mid = layer_input + attention_output`, whatever mixer stands for the attention."""
+    """`layer_mid = layer_input + attention_output`, whatever mixer stands for the attention.
+
+    Where the identity weighs its summands, what weighs the attention there is taken off: it comes after the middle.
+    """
     for block in trial.owner.blocks:
         at, identity = At(trial, block), identity_of(block)
         if isinstance(identity, Absent):
             continue
-        named = {term.value for term in places.identity(identity)}
-        mixers = [f"{part}.attention_output" for part in ("self_attn", "linear_attn")]
-        added = [one for name in mixers if named & {name, "attention_output"} and (one := at(name)) is not None]
-        parts = [*([at("layer_input")] if "layer_input" in named else []), *added]
-        if added and all(part is not None for part in parts):
-            yield from at.equation("layer_mid", "layer_input + attention_output", sum(parts[1:], parts[0]))
+        terms = [term for term in places.identity(identity)[:-1] if term.value in _BEFORE_MLP]
+        mixed = [term for term in terms if term.value != "layer_input" and at.term(term) is not None]
+        parts = [
+            part
+            for term in terms
+            if term in mixed or term.value == "layer_input"
+            if (part := at.term(term)) is not None
+        ]
+        if mixed and parts:
+            middle = at.without(mixed[0].factors, sum(parts[1:], parts[0]))
+            yield from at.equation("layer_mid", "layer_input + attention_output", middle)
+
+
+_BEFORE_MLP = ("layer_input", "attention_output", "self_attn.attention_output", "linear_attn.attention_output")
 
 
 @law("chain")

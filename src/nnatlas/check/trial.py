@@ -53,7 +53,7 @@ class Trial:
         self.tolerance = tolerance if tolerance is not None else TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
         self.pair = _random_pair(model) if inputs is None else _given_pair(model, inputs)
         text = self.pair.shape[1]
-        if (images := needed(self.module, model._prepare, self.pair)) is not None:
+        if (images := needed(self.owner, model._prepare, self.pair)) is not None:
             self.model = StandardizedTransformer(self.owner, model.tokenizer)  # the one handed in stays as it is
             self.model.__dict__["_prepare"] = images
             self.pair = images.in_front(self.pair)

@@ -15,7 +15,6 @@ NO_ATTENTION = "this block mixes tokens by a recurrence, without attention: see 
 NO_ATTENTION_AT_ALL = "this family mixes tokens by a recurrence alone: see linear_attn"
 NO_MLP = "this block has no MLP: its one mixer adds to the stream and that is all"
 NO_STEPS = "its recurrence has no step size: decays and betas are computed directly"
-NO_NORM_NO_GATE = "the scan applies its gate itself, so what is read from the state never stands alone"
 
 CARRIED = {
     "causal linear_attn.state_output": "it is what the next cached step starts from; this call's logits no longer depend on it",
@@ -143,7 +142,7 @@ MAMBA: dict[str, Any] = dict(
     state_output=f"linear_attn calls {_SCAN} > out[1] or {_STEP} > after.state as {_STATE} copied shared",
     states="outer_states(state_input, attention_values, attention_keys, decays, betas)"
     " as batch seq channels state_size",
-    attention_head_outputs=absent(NO_NORM_NO_GATE),
+    attention_head_outputs="scanned(state_input, attention_values, attention_queries, attention_keys, betas) as batch seq channels",
     attention_gate=f"{_BOTH} > in.z : batch channels seq? as batch seq channels",
     attention_premix="linear_attn.out_proj > in as batch seq channels",
     attention_output="linear_attn > out",
@@ -160,6 +159,7 @@ MAMBA_NOTES = {
     "linear_attn.state_input": "zeros before a prompt",
     "linear_attn.state_output": "what the cache keeps; an edit reaches the next cached step, not this call's logits",
     "linear_attn.attention_gate": "z, before its SiLU",
+    "linear_attn.attention_head_outputs": "what is read from the state, and D times the token's own value; before gate and norm",
 }
 
 SHORT_CONV: dict[str, Any] = dict(

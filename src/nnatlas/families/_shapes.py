@@ -46,11 +46,7 @@ AS_CALLED: dict[str, Any] = dict(
     unrotated_keys="self_attn calls apply_rotary_pos_emb > in.k",
 )
 """Queries and keys that are no module's output just before the rotary: what the rotary is called with."""
-PAIRS_TO_HALVES = {
-    "chain unrotated_queries": "the rotary also reorders its dimensions, from neighbouring pairs to two halves"
-}
-"""What the latent families break."""
-INDEXED = PAIRS_TO_HALVES | {
+INDEXED = {
     "batch": "the indexer sees padding and cached keys otherwise than a whole prompt, in transformers itself",
     "causal attention_latent": "an edit reaches only the queries for which the indexer picked that position",
     "causal attention_keys": "an edit reaches only the queries for which the indexer picked that position",
@@ -58,6 +54,14 @@ INDEXED = PAIRS_TO_HALVES | {
 }
 """What the families with a sparse indexer break."""
 
+LATENT_KEYS: dict[str, Any] = dict(
+    unrotated_keys=(
+        "latent_keys(self_attn.k_rope_only_layernorm > out, self_attn.kv_b_proj > out)",
+        "latent_keys(self_attn.kv_a_proj_with_mqa > out, self_attn.kv_b_proj > out)",
+        absent(SHARED_KEYS),
+    ),
+)
+"""Keys joined from what each head expands from the latent and a rotary part that all heads share."""
 PICKED: dict[str, Any] = dict(
     indexer_choice=(
         "self_attn.indexer > out as batch query chosen",

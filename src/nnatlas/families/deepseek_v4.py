@@ -4,7 +4,6 @@ from nnatlas.families._shapes import LLAMA, absent
 from nnatlas.families._streams import HYPER, HYPER_BREAKS, HYPER_NOTES
 
 _WINDOWS = "compressed windows stand behind the keys, and there are more of them once the whole prompt is known"
-_GROUPED = "a grouped low-rank projection follows the heads: no slice of one matrix belongs to a head"
 
 FAMILY = LLAMA.but(
     **HYPER,
@@ -23,7 +22,7 @@ FAMILY = LLAMA.but(
     attention_scores="attention > scores as batch num_heads query key_windows_and_sink",
     attention_probabilities="attention > probabilities as batch num_heads query key_windows",
     attention_premix="self_attn.o_a_proj > in as batch seq o_groups group_width",
-    attention_head_contributions=absent(_GROUPED),
+    attention_head_contributions="grouped_contributions(attention_premix)",
     notes=HYPER_NOTES
     | {
         "attention_keys": "the same tensor as attention_values; compressed windows of the far context come last",

@@ -10,8 +10,8 @@ FAMILY = LLAMA.but(
             "sparse",
             "config.is_moe",
             router_logits="mlp.router_gate > out as batch seq keys_of_both_sets",
-            expert_indices=absent(_NEURONS),
-            expert_weights=absent(_NEURONS),
+            expert_indices="mlp ~ gather[0] > out : (batch seq) top_k",
+            expert_weights="mlp ~ mul[1] > in[1] : (batch seq) top_k",
             expert_neurons=absent(_NEURONS),
             shared_expert_output="down_proj > out",
             routed_output="beyond(shared_expert_output, mlp_output)",
@@ -28,6 +28,5 @@ FAMILY = LLAMA.but(
         "causal": "a mixture's router mixes the scores of different tokens, in transformers itself",
         "batch": "a mixture's router mixes the scores of different tokens, in transformers itself",
         "chain attention_scores": "the mask holds a learned function of the values",
-        "chain block.layer_mid": "a learned vector, input_residual, weighs the stream before the attention is added",
     },
 )

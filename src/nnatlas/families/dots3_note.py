@@ -1,8 +1,9 @@
 """dots 3: DeepSeek 3.2 latents with factors, sliding blocks of other head counts, and one gate per head."""
 
-from nnatlas.families._shapes import INDEXED, LLAMA, NO_INDEXER, absent
+from nnatlas.families._shapes import INDEXED, LATENT_KEYS, LLAMA, NO_INDEXER, absent
 
 FAMILY = LLAMA.but(
+    **LATENT_KEYS,
     attention_latent="self_attn.kv_a_layernorm > out * self_attn.kv_lora_scale as batch seq latent",
     attention_gate="self_attn.g_proj > out through sigmoid as batch seq num_heads",
     indexer_choice=("self_attn.indexer > out as batch query chosen", absent(NO_INDEXER)),

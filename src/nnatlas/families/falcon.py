@@ -7,8 +7,8 @@ FAMILY = LLAMA.but(
     attention_norm=("ln_attn", "input_layernorm"),
     mlp_norm=("ln_mlp", "post_attention_layernorm", "input_layernorm"),
     act_fn="act",
-    unrotated_queries=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),
-    unrotated_keys=absent("the fused projection is split and, with few key/value heads, repeated before the rotary"),
+    unrotated_queries="self_attn calls _split_heads > out[0] : batch seq num_heads qk_head_dim",
+    unrotated_keys="self_attn calls _split_heads > out[1] : batch seq num_kv_heads qk_head_dim",
     attention_queries="self_attn ~ matmul[1] > in[0]",
     attention_keys="self_attn ~ matmul[1] > in[1] : batch num_kv_heads qk_head_dim seq",
     attention_values="self_attn ~ matmul[2] > in[1]",
@@ -29,6 +29,8 @@ FAMILY = LLAMA.but(
         kind(
             "repeated keys",
             "config.new_decoder_architecture",
+            unrotated_keys="self_attn calls _split_heads > out[1] : batch seq num_heads qk_head_dim"
+            " as batch num_heads seq qk_head_dim",
             attention_keys="self_attn ~ matmul[1] > in[1] : batch num_heads qk_head_dim seq as batch num_heads seq qk_head_dim",
             attention_values="self_attn ~ matmul[2] > in[1] as batch num_heads seq head_dim",
         ),

@@ -1,7 +1,7 @@
 """Falcon-H1: attention and a Mamba-2 mixer side by side in every block, both added to the stream, constants on every branch."""
 
 from nnatlas.families._mixers import CARRIED, MAMBA2, MAMBA_NOTES, PADDED
-from nnatlas.families._shapes import LLAMA, absent, kind
+from nnatlas.families._shapes import LLAMA, kind
 
 _PARTS = "linear_attn.in_proj > out : batch seq (channels | conv_channels | num_heads)"
 
@@ -25,7 +25,10 @@ FAMILY = LLAMA.but(
         kind(
             "gated in the scan",
             "not config.mamba_rms_norm",
-            linear_attn={"attention_head_outputs": absent("the scan of a single step applies the gate itself")},
+            linear_attn={
+                "attention_head_outputs": "scanned(state_input, attention_values, attention_queries, attention_keys, betas)"
+                " as batch seq num_heads value_head_dim",
+            },
         ),
     ),
     breaks=CARRIED | PADDED,

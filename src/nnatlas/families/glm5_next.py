@@ -1,10 +1,11 @@
 """GLM 5 Next: four residual streams, Kimi's delta attention in some blocks and latent attention over picked keys in the others."""
 
 from nnatlas.families._mixers import CARRIED, KIMI_KIND, KIMI_NOTES
-from nnatlas.families._shapes import INDEXED, LLAMA, PICKED
+from nnatlas.families._shapes import INDEXED, LATENT_KEYS, LLAMA, PICKED
 from nnatlas.families._streams import HYPER, HYPER_BREAKS, HYPER_NOTES
 
 FAMILY = LLAMA.but(
+    **LATENT_KEYS,
     **HYPER,
     **PICKED,
     kinds=(KIMI_KIND,),

@@ -1,9 +1,10 @@
 """HunYuan 4: four residual streams, latent attention over picked keys with gates and sinks, and experts chosen in groups."""
 
-from nnatlas.families._shapes import GATED_HEADS, INDEXED, LLAMA, PICKED
+from nnatlas.families._shapes import GATED_HEADS, INDEXED, LATENT_KEYS, LLAMA, PICKED
 from nnatlas.families._streams import HYPER, HYPER_BREAKS, HYPER_NOTES
 
 FAMILY = LLAMA.but(
+    **LATENT_KEYS,
     **HYPER,
     **GATED_HEADS,
     covers="hy_v4 hy_v4_vl",

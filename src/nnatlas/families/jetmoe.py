@@ -10,7 +10,7 @@ FAMILY = LLAMA.but(
     attention_keys="attention > key as batch num_heads seq qk_head_dim",
     attention_values="attention > value as batch num_heads seq head_dim",
     o_proj=absent(_PER_EXPERT),
-    attention_premix=absent(_PER_EXPERT),
+    attention_premix="same as attention_head_outputs",
     attention_head_contributions=absent(_PER_EXPERT),
     kinds=(
         kind(

@@ -9,6 +9,7 @@ FAMILY = LLAMA.but(
     attention_norm="operator_norm",
     mlp_norm="ffn_norm",
     mlp="feed_forward",
+    mlp_activation="mlp ~ silu[0] > out",
     o_proj="out_proj",
     up_proj=("w3", absent("no separate up projection")),
     down_proj=("w2", absent("the experts' projections are one tensor, not a module")),

@@ -11,6 +11,7 @@ FAMILY = LLAMA.but(
     attention_post_norm="post_operator_norm",
     mlp_post_norm="post_ffn_norm",
     mlp="feed_forward",
+    mlp_activation="mlp ~ silu[0] > out",
     up_proj="w3",
     down_proj="w2",
     attention_output="attention_post_norm > out",

@@ -2,7 +2,6 @@
 
 from nnatlas.families._shapes import LLAMA, absent, kind
 
-_SUMMED = "every expert runs on every token, and the sum over experts is added to the shared expert's output in place"
 _FIRST = "the first position of a chunk attends to itself alone, whatever its query"
 
 FAMILY = LLAMA.but(
@@ -19,7 +18,7 @@ FAMILY = LLAMA.but(
             expert_indices="router ~ topk[0] > out[1] : (batch seq) top_k",
             expert_weights="router ~ topk[0] > out[0] : (batch seq) top_k through sigmoid",
             expert_neurons="batched_expert_neurons(expert_indices)",
-            routed_output=absent(_SUMMED),
+            routed_output="mlp ~ sum[0] > out : (batch seq) hidden_size",
             shared_expert_output="shared_experts > out : (batch seq) hidden_size copied",
             mlp_output="mlp > out : (batch seq) hidden_size",
         ),
@@ -34,6 +33,7 @@ FAMILY = LLAMA.but(
         "causal unrotated_queries": _FIRST,
         "causal attention_queries": _FIRST,
         "causal attention_scores": _FIRST,
+        "chain expert_neurons": "the routed tokens are weighed before the experts, not after them",
         "chain unrotated_queries": "queries are normed after the rotary, or scaled by position where there is none",
         "chain unrotated_keys": "keys are normed after the rotary",
     },

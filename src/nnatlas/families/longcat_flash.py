@@ -1,11 +1,13 @@
 """LongCat Flash: two attentions and two dense MLPs a block, and a mixture that reads after the first attention and adds at the end."""
 
-from nnatlas.families._shapes import LLAMA, PAIRS_TO_HALVES, kind
+from nnatlas.families._shapes import LATENT_KEYS, LLAMA, kind
 
 FAMILY = LLAMA.but(
+    **LATENT_KEYS,
     identity="layer_input + self_attn.attention_output + block.mlps.0 > out"
     " + block.self_attn.1 > out[0] + block.mlps.1 > out + mlp_output = layer_output",
     self_attn="self_attn.0",
+    unrotated_queries="self_attn.q_b_proj > out : batch seq (num_heads qk_head_dim) * self_attn.mla_scale_q_lora",
     attention_norm="input_layernorm.0",
     mlp_norm="post_attention_layernorm.0",
     mlp_input="mlp > in copied",
@@ -18,8 +20,7 @@ FAMILY = LLAMA.but(
     ),
     sizes={"router_classes": "mlp.router.n_routed_experts", "num_experts": "mlp.experts.num_routed_experts"},
     passes="block.self_attn.1 block.input_layernorm.1 block.post_attention_layernorm.1 block.mlps",
-    breaks=PAIRS_TO_HALVES
-    | {
+    breaks={
         "shape expert_neurons": "some tokens go to experts without neurons, which hand them on as they are",
         "chain expert_neurons": "some tokens go to experts without neurons, which hand them on as they are",
     },

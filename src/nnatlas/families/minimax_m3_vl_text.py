@@ -4,6 +4,7 @@ from nnatlas.families._shapes import INDEXED, LLAMA, NO_INDEXER, SCALED_EXPERTS,
 
 FAMILY = LLAMA.but(
     indexer_choice=("self_attn.indexer > out as batch num_kv_heads query chosen_blocks", absent(NO_INDEXER)),
+    mlp_activation="mlp ~ mul[1] > out",
     kinds=(SCALED_EXPERTS,),
     breaks=INDEXED,
     tiny={

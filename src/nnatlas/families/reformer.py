@@ -1,6 +1,6 @@
 """Reformer: two streams, of which the attention reads one and adds to the other and the MLP the other way round, over sorted chunks."""
 
-from nnatlas.families._shapes import LLAMA, NO_ROTARY, absent
+from nnatlas.families._shapes import LLAMA, NO_ACT_MODULE, NO_ROTARY, absent
 
 _CHUNKS = "attention runs over chunks of neighbouring or of sorted positions, with no pattern over all keys"
 _TWO = "the head reads the norm of both streams side by side; layer_output is one of them"
@@ -25,6 +25,7 @@ FAMILY = LLAMA.but(
         v_proj="value",
         o_proj="block.attention.output.dense",
         up_proj="dense.dense",
+        act_fn=("dense.act_fn", absent(NO_ACT_MODULE)),
         down_proj="output.dense",
         layer_input="block > in.hidden_states",
         layer_output="block > out.hidden_states",

@@ -17,6 +17,7 @@ FAMILY = LLAMA.but(
     mlp_norm="ln2",
     up_proj="key",
     down_proj="value",
+    mlp_activation="same as mlp_neurons",
     layer_input="attention_norm > in shared",
     linear_attn=dict(
         path="attention",

@@ -17,6 +17,7 @@ _MAMBA = MAMBA | dict(
     state_output=f"recurrent_state(linear_attn > after.cache) as {_STATE}",
     states="outer_states(state_input, attention_values, attention_keys, decays, betas)"
     " as batch seq num_heads value_head_dim state_size",
+    attention_head_outputs=f"scanned(state_input, attention_values, attention_queries, attention_keys, betas) as {_HEADS}",
     attention_gate="linear_attn.in_proj > out : batch seq (channels 2) -> 1 as batch seq channels",
 )
 

@@ -3,6 +3,6 @@
 Importing this package teaches the engine those stages (`engine.taps.INSTALLERS`) and the derived values that need them.
 """
 
-from nnatlas.interior import attention, calls, experts, heads, images, multi_token, operations, recurrence
+from nnatlas.interior import attention, calls, experts, heads, images, latents, multi_token, operations, recurrence
 
-__all__ = ["attention", "calls", "experts", "heads", "images", "multi_token", "operations", "recurrence"]
+__all__ = ["attention", "calls", "experts", "heads", "images", "latents", "multi_token", "operations", "recurrence"]

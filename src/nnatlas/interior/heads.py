@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +27,23 @@ def head_contributions(run: Run, point: Computed, premix: Tensor) -> Tensor:
     for scale, divides in point.host.point("attention_output").codec.scales:
         parts = parts / scale() if divides else parts * scale()
     return parts
+
+
+@derived()
+def grouped_contributions(run: Run, point: Computed, premix: Tensor) -> Tensor:
+    """The same through two matrices: one for each group of heads, `[batch, seq, groups, width]`, and one for all that they give.
+
+    Both are linear, so each head still has a part of its own and the parts sum to the output.
+    """
+    first: Any = point.host.point("attention_premix")
+    groups, width = premix.shape[-2:]
+    heads = point.sizes["num_heads"] // groups
+    low = first.module.weight.to(premix.dtype).reshape(groups, -1, heads, width // heads)  # group, rank, head, head_dim
+    high = (
+        projection_rows(point.host.role("o_proj")[0]).to(premix.dtype).unflatten(0, (groups, -1))
+    )  # group, rank, hidden
+    narrow = torch.einsum("...ghd,grhd->...ghr", premix.unflatten(-1, (heads, -1)), low)
+    return torch.einsum("...ghr,gro->...gho", narrow, high).flatten(-3, -2)
 
 
 def projection_rows(projection: nn.Module) -> Tensor:

@@ -41,12 +41,13 @@ def _by_itself(
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     queries, keys = query.shape[2], key.shape[2]
     # sdpa's own flag counts queries from the first key, of which a static cache has more than are filled; flash from the last
-    first = 0 if "sdpa" in str(module.config._attn_implementation) else keys - queries
+    sdpa = "sdpa" in str(module.config._attn_implementation)
+    first = 0 if sdpa else keys - queries
     behind = torch.arange(first, first + queries, device=query.device)[:, None] - torch.arange(
         keys, device=query.device
     )
     rules = [behind >= 0] if causal and queries > 1 else []
-    if window is not None and keys > window:
+    if window is not None and keys > window and not sdpa:  # sdpa's kernel takes no window: its mask holds it
         rules.append(behind.abs() < window)
     return torch.stack(rules).all(0)[None, None] if rules else None
 

@@ -76,6 +76,19 @@ def outer_states(
 
 
 @derived()
+def scanned(
+    run: Run, point: Computed, state: Tensor, values: Tensor, queries: Tensor, keys: Tensor, betas: Tensor
+) -> Tensor:
+    """What a state space model reads from its state after every token, and passes by it: `S C + D x` (Gu and Dao 2023, eq. 2).
+
+    A scan that applies its gate at once never holds it; here the recurrence runs token by token.
+    """
+    states = outer_states(run, point, state, values, keys, step_decays(run, point, betas), betas)
+    read = torch.einsum("bs...n,bs...n->bs...", states, _as_many_heads(queries.float(), states.shape[2])[..., None, :])
+    return (read + values.float() * _spread(point.host.module.D.float(), values[0, 0])).to(values.dtype)
+
+
+@derived()
 def memory_states(run: Run, point: Computed, state: Tensor, *sequences: Tensor) -> Tensor:
     """The mLSTM's matrix memory after every token: `outer_states` of sequences `[batch, num_heads, seq, ...]`."""
     return outer_states(run, point, state, *(sequence.transpose(1, 2) for sequence in sequences))
@@ -132,25 +145,31 @@ def channel_decays(run: Run, point: Computed, values: Tensor) -> Tensor:
 @derived()
 def recurrent_state(run: Run, point: Computed, cache: Any) -> Tensor:
     """The recurrent state that a cache holds for this block, zeros before the first token."""
-    return _cached(run, point, cache, "get_recurrent_state")
+    return _cached(run, point, cache, lambda block: _first_state(cache.layers[block], "recurrent_states"))
 
 
 @derived()
 def conv_state(run: Run, point: Computed, cache: Any) -> Tensor:
     """The inputs that a cache holds for this block's convolution, zeros before the first token."""
-    return _cached(run, point, cache, "get_conv_state")
+    return _cached(run, point, cache, lambda block: _first_state(cache.layers[block], "conv_states"))
 
 
 @derived()
 def linear_cache(run: Run, point: Computed, cache: Any) -> Tensor:
     """The state that a cache of linear attention holds for this block, zeros before the first token."""
-    return _cached(run, point, cache, "get_linear_cache")
+    return _cached(run, point, cache, lambda block: cache.get_linear_cache(block))
 
 
-def _cached(run: Run, point: Computed, cache: Any, getter: str) -> Tensor:
+def _first_state(layer: Any, name: str) -> Tensor | None:
+    """A block's first state; one that was never filled, or has been reset since, is none."""
+    found: Tensor | None = getattr(layer, name)[0] if layer.has_previous_state[0] else None
+    return found
+
+
+def _cached(run: Run, point: Computed, cache: Any, state_of: Callable[[int], Tensor | None]) -> Tensor:
     if cache is None:
         raise Unavailable(f"{point.name}: the forward keeps no cache; pass use_cache=True")
-    found = getattr(cache, getter)(point.host.module.layer_idx)
+    found = state_of(point.host.module.layer_idx)
     if isinstance(found, Tensor):
         return found.clone()
     weight = next(point.host.module.parameters())
