@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -26,9 +27,27 @@ RUN = [page for page in PAGES if blocks(page)]
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, smollm2_folder: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for line, code in blocks(page):
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)  # the page is the test
+    for line, code in blocks(page):
+        for statement in ast.parse("\n" * (line - 1) + code).body:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(ast.Module([statement], []), str(page), "exec"), names)  # the page is the test
+            said = code.splitlines()[(statement.end_lineno or 0) - line].partition("  # ")[2]
+            assert unsaid(said, printed.getvalue()) == [], f"{page.name}:{statement.lineno} prints {printed.getvalue()}"
+
+
+def unsaid(comment: str, printed: str) -> list[str]:
+    """The decimals in the comment beside a statement that it does not print, to the digits given."""
+    found = [float(number) for number in re.findall(r"-?\d+\.\d+", printed)]
+    return [
+        number
+        for number in re.findall(r"(?<![\w.])-?\d+\.\d+", comment)
+        if printed and not any(abs(one - float(number)) <= 0.51 * 10 ** -len(number.partition(".")[2]) for one in found)
+    ]
+
+
+def test_a_number_beside_a_statement_is_the_one_it_prints() -> None:
+    assert unsaid("4.9, then 11.1: far more", "4.87 11.12") == []
+    assert unsaid("4.9, 11.3", "4.87 11.12") == ["11.3"]
 
 
 def test_links_between_pages_lead_somewhere() -> None:
