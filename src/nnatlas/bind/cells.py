@@ -1,4 +1,9 @@
-"""From a cell to a point: pick the alternative the live model has, find its module, and make its codec ready."""
+"""From a cell to a point: pick the alternative the live model has, find its module, and make its codec ready.
+
+Everything that can be decided from row and modules is decided here, once for each value and host, when it is first asked
+for; a read in a run then follows ready pointers.  Three answers are possible: a `Point` that the forward is stopped at, a
+`Computed` that is worked out from other values of the run, or `Unavailable` with the row's reason.
+"""
 
 from __future__ import annotations
 
@@ -183,6 +188,7 @@ def _find(host: Host, path: str) -> tuple[nn.Module, str] | Absent:
 
 
 def _module(host: Host, place: Place) -> tuple[nn.Module, str]:
+    """The module to tap and its path; attention points have no path of their own: they are in the host's call."""
     source = place.source
     found = (host.module, host.path) if isinstance(source, Attention) else _find(host, source.path)  # type: ignore[union-attr]
     if isinstance(found, Absent):
@@ -191,6 +197,11 @@ def _module(host: Host, place: Place) -> tuple[nn.Module, str]:
 
 
 def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
+    """When in the module's call to stop, and which piece of what is held there the value is.
+
+    Queries, keys and values share one stop of the attention call, so that they are served in any order, and are told
+    apart by their number; likewise the arguments of one Python function.
+    """
     source = place.source
     if isinstance(source, Calls):
         blank = tuple(host.sizes[axis] for axis in layout.axes[1:]) if place.zeros else None
@@ -208,6 +219,7 @@ def _stage(host: Host, place: Place, layout: layouts.Layout) -> dict[str, Any]:
 
 
 def _codec(host: Host, value: Value, place: Place, layout: layouts.Layout) -> Codec:
+    """How the native tensor becomes the value; a pattern that does not fit is reported with file and cell."""
     scales = tuple((scale_of(host, factor), factor.divides) for factor in place.factors)
     try:
         pattern = host.owner.pattern_of(place)

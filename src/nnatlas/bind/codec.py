@@ -29,7 +29,16 @@ THROUGH: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
 
 @dataclass(slots=True)
 class View:
-    """A pattern made ready: the steps that turn a native tensor into the layout's axes, all of them views."""
+    """A pattern made ready: the steps that turn a native tensor into the layout's axes, all of them views.
+
+    The steps are taken in this order, those that a pattern does not need left out.  With 2 rows, 6 positions, 4 heads of 16,
+    and 2 heads for keys and for values:
+
+        batch seq (num_heads head_dim | ...) -> 0     narrow      [2, 6, 128] -> [2, 6, 64]         one part of a fused output
+        batch seq (num_heads 3 head_dim) -> 0         unflatten   [2, 6, 192] -> [2, 6, 4, 3, 16]
+                                                      select      [2, 6, 4, 3, 16] -> [2, 6, 4, 16]
+        batch seq num_heads head_dim                  permute     [2, 6, 4, 16] -> [2, 4, 6, 16]    to the layout's order
+    """
 
     pattern: Pattern
     target: tuple[str, ...]
@@ -42,6 +51,7 @@ class View:
     _joined: bool = False  # the first axis may come in several
 
     def __post_init__(self) -> None:
+        """Work the steps out once, at bind time; `RowDoesNotFit` if the cell's axes are not those of the layout."""
         axes: list[str] = []
         for dim, group in enumerate(self.pattern.groups):
             part = group[self.pattern.pick or 0] if len(group) > 1 else group[0]
@@ -72,6 +82,7 @@ class View:
         return self.sizes[axis]
 
     def __call__(self, native: Tensor, batch: int) -> Tensor:
+        """The native tensor seen in the layout's axes; `batch` is the call's, for a `(batch seq)` that is one axis."""
         if self._missing is not None and native.ndim < len(self.pattern.groups):
             native = native.unsqueeze(self._missing)
         if self._joined:
@@ -134,6 +145,7 @@ class Codec:
         return bool(self.scales or self.through)
 
     def take(self, native: Tensor, batch: int) -> Tensor:
+        """The value that a native tensor holds: the tensor itself, a view of it, or a copy where the place says so."""
         value = self._forth(self._seen(native, batch))
         return value.clone() if self.separate and not self.computed else value
 
@@ -156,6 +168,7 @@ class Codec:
         return fresh
 
     def _seen(self, native: Tensor, batch: int) -> Tensor:
+        """The native numbers in the layout's axes, still unscaled."""
         return native if self.view is None else self.view(native, batch)
 
     def _forth(self, seen: Tensor) -> Tensor:
@@ -165,6 +178,10 @@ class Codec:
         return THROUGH[self.through][0](seen) if self.through else seen
 
     def _back(self, value: Tensor) -> Tensor:
+        """From the value's numbers to the native ones: every step of `_forth` undone, the last one first.
+
+        Scales commute, so their order does not matter here.
+        """
         value = THROUGH[self.through][1](value) if self.through else value
         for scale, divides in self.scales:
             value = value * scale() if divides else value / scale()

@@ -57,6 +57,7 @@ def setting(config: Any, *names: str) -> Any:
 
 
 def _number(module: nn.Module | None, config: Any, *names: str) -> int | None:
+    """The first whole number under one of these names, on the module before the config: blocks may differ."""
     for source in (module, config):
         found = setting(source, *names) if source is not None else None
         if isinstance(found, int) and not isinstance(found, bool):
@@ -75,12 +76,18 @@ def width_out(projection: nn.Module | None) -> int | None:
 
 
 def _axis(projection: nn.Module | None, axis: int) -> int | None:
+    """One axis of a weight kept as `[in, out]`, the other way round than torch's `Linear`."""
     weight = lookup(projection, "weight")
     return weight.shape[axis] if getattr(weight, "ndim", 0) == 2 else None
 
 
 def attention_sizes(module: nn.Module, roles: Mapping[str, Any], config: Any) -> dict[str, int]:
-    """Head counts and widths of one attention: from its own attributes, else its projections, else the config."""
+    """Head counts and widths of one attention: from its own attributes, else its projections, else the config.
+
+    `head_dim` is the width of a value head, `qk_head_dim` that of a query or key head; latent attention has the two differ.
+    What the output projection takes, `num_heads * head_dim` wide, is trusted over a stated number of heads: blocks may
+    differ, and one number in the config does not say so.
+    """
     hidden, heads = setting(config, "hidden_size"), setting(module, *_HEADS) or setting(config, "num_attention_heads")
     even = hidden // heads if isinstance(hidden, int) and isinstance(heads, int) else None
     head_dim = _number(module, config, *_HEAD_WIDTH) or even
@@ -96,6 +103,7 @@ def attention_sizes(module: nn.Module, roles: Mapping[str, Any], config: Any) ->
 
 
 def _kv_heads(module: nn.Module, roles: Mapping[str, Any], config: Any, heads: int, qk: int) -> int:
+    """Key heads: what the key projection gives, else what the module states or how many query heads share one, else the config."""
     wide = width_out(roles.get("k_proj"))
     if wide and wide % qk == 0:
         return wide // qk

@@ -214,6 +214,7 @@ class BoundModel:
         return found
 
     def _find_model_roles(self) -> None:
+        """Embedding, blocks, final norm and head; `base` first, which the others' cells may begin with."""
         base = self._one("base", self.family.cells["base"], self.module, "")
         prefix = "" if isinstance(base, Absent) else base[1]
         self.root.roles["base"] = base
@@ -230,6 +231,7 @@ class BoundModel:
         return layers
 
     def _block(self, index: int, module: nn.Module) -> Host:
+        """One block with its parts, under the cells of the row and, over those, of every kind that this block meets."""
         kinds = [kind for kind in self.family.kinds if meets(kind.when, module, self.config, index)]
         cells: Mapping[str, Cell] = self.family.cells
         for kind in kinds:
