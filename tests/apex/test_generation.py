@@ -56,7 +56,7 @@ def test_greedy_speculation_past_the_window(first, length):
     fast = model.generate(ids, max_new_tokens=length, use_mtp=True, return_dict_in_generate=True, **GREEDY)
     assert torch.equal(fast.sequences, plain)
     assert fast.sequences.shape == (1, 5 + length)
-    assert fast.cache.get_seq_length() == 5 + length - 1
+    assert fast.past_key_values.get_seq_length() == 5 + length - 1
     assert model.speculation.tokens >= length - 1
 
 

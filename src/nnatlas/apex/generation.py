@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from transformers.generation.candidate_generator import CandidateGenerator
 
+from nnatlas.apex.cache_name import CACHE
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.errors import InputError
 
@@ -105,6 +106,11 @@ class Apex1Generation:
     def create_masks_for_generate(attention_mask: torch.Tensor | None, **kwargs: Any) -> torch.Tensor | None:
         """With a static cache generate would make the masks itself; the model does, since it knows of the prefix."""
         return attention_mask
+
+    def _update_model_kwargs_for_generation(self, outputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The cache goes on under the name that generate has for it."""
+        updated: dict[str, Any] = super()._update_model_kwargs_for_generation(outputs, *args, **kwargs)  # type: ignore[misc]
+        return updated | {CACHE: outputs.cache}
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Plain decoding does not pay for the multi-token heads; drafting asks for them itself."""

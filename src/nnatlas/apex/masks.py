@@ -13,6 +13,7 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
+from nnatlas.apex.cache_name import CACHE
 from nnatlas.errors import InputError
 
 Prefix = int | torch.Tensor
@@ -47,8 +48,8 @@ def attention_masks(
         config=config,
         inputs_embeds=inputs_embeds,
         attention_mask=attention_mask,
-        cache=cache,
         position_ids=position_ids,
+        **{CACHE: cache},
         or_mask_function=_prefix_overlay(inputs_embeds, attention_mask, cache, prefix_len),
     )
     makers = {"full_attention": create_causal_mask, "sliding_attention": create_sliding_window_causal_mask}

@@ -22,7 +22,6 @@ from transformers import initialization as init
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import MoeModelOutputWithPast
-from transformers.modeling_utils import slice_logits_to_keep
 from transformers.utils import can_return_tuple
 from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
@@ -30,6 +29,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from nnatlas.apex.attention import eager_attention_forward  # noqa: F401  the fallback both attentions use
 from nnatlas.apex.attention_latent import Apex1LatentAttention
 from nnatlas.apex.attention_local import Apex1LocalAttention
+from nnatlas.apex.cache_name import CACHE
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.feedforward import Apex1Experts, Apex1MLP, Apex1MoE, Apex1Router
 from nnatlas.apex.generation import Apex1Generation
@@ -37,7 +37,7 @@ from nnatlas.apex.heads import Apex1MultiTokenHead
 from nnatlas.apex.losses import training_loss, without_prefix
 from nnatlas.apex.masks import Prefix, attention_masks
 from nnatlas.apex.norm import Apex1RMSNorm
-from nnatlas.apex.outputs import Apex1CausalLMOutput
+from nnatlas.apex.outputs import Apex1CausalLMOutput, kept_positions
 from nnatlas.apex.rotary import Apex1RotaryCache
 from nnatlas.apex.skip_gate import Apex1SkipGate
 from nnatlas.errors import InputError
@@ -59,7 +59,7 @@ class Apex1Block(GradientCheckpointingLayer):
         self, hidden_states: torch.Tensor, real_tokens: torch.Tensor | None = None, **attention: Any
     ) -> torch.Tensor:
         """[batch, seq, hidden] -> the same; `real_tokens` is False on padding, the rest goes to the attention."""
-        mixed, _ = self.attn(self.norm1(hidden_states), **attention)
+        mixed, _ = self.attn(self.norm1(hidden_states), cache=attention.pop(CACHE, None), **attention)
         hidden_states = hidden_states + mixed
         normed = self.norm2(hidden_states)
         about_tokens = {"real_tokens": real_tokens} if self.is_moe and self.training else {}
@@ -151,6 +151,7 @@ class Apex1Model(Apex1PreTrainedModel):
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise InputError("APEX-1 takes input_ids or inputs_embeds, one of the two")
+        cache = kwargs.pop(CACHE, cache)  # as generate passes it
         embeds = self.embedding(input_ids) if inputs_embeds is None else inputs_embeds
         if use_cache and cache is None:
             cache = DynamicCache(config=self.config)
@@ -170,10 +171,10 @@ class Apex1Model(Apex1PreTrainedModel):
                 real_tokens=real_tokens,
                 rotary=rotary[bool(block.is_global)],
                 attention_mask=masks[kind],
-                cache=cache,
+                **{CACHE: cache},
                 **kwargs,
             )
-        return MoeModelOutputWithPast(last_hidden_state=self.final_norm(hidden_states), cache=cache)
+        return MoeModelOutputWithPast(last_hidden_state=self.final_norm(hidden_states), **{CACHE: cache})
 
 
 class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):  # type: ignore[misc]
@@ -227,7 +228,7 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin): 
             **kwargs,
         )
         stream = outputs.last_hidden_state
-        kept = slice_logits_to_keep(stream, logits_to_keep)
+        kept = kept_positions(stream, logits_to_keep)
         logits = self.lm_head(kept) * self.config.logit_scale
         spec_logits = self.multi_token_head(kept) if self.multi_token_head and return_spec_logits else None
         loss = None
@@ -238,7 +239,7 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin): 
             loss=loss,
             logits=logits,
             spec_logits=spec_logits,
-            cache=outputs.cache,
+            cache=getattr(outputs, CACHE),
             hidden_states=stream if return_hidden else outputs.hidden_states,
             attentions=outputs.attentions,
             router_logits=outputs.router_logits,

@@ -30,6 +30,11 @@ class Apex1CausalLMOutput(ModelOutput):
     rope_dim = 0  # set by the model; not a field, so it is no output
 
     @property
+    def past_key_values(self) -> Cache | None:
+        """The cache under the name by which generation asked for it before transformers 5.24."""
+        return self.cache
+
+    @property
     def kv_caches(self) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
         """The cache in the document's form, one pair per block.
 
@@ -44,3 +49,15 @@ class Apex1CausalLMOutput(ModelOutput):
     def _latent_pair(self, layer: Any) -> tuple[torch.Tensor, torch.Tensor]:
         latent, side_by_side = layer.keys[:, 0], layer.values[:, 0]
         return latent, side_by_side.unflatten(-1, (-1, self.rope_dim)).transpose(1, 2)
+
+
+def kept_positions(stream: torch.Tensor, logits_to_keep: int | torch.Tensor) -> torch.Tensor:
+    """The positions [batch, kept, hidden] of the stream whose logits are asked for.
+
+    The last so many, 0 for all of them; or those of these indices, [kept] for every row or [batch, kept].
+    """
+    if isinstance(logits_to_keep, int):
+        return stream[:, -logits_to_keep:]
+    if logits_to_keep.ndim == 1:
+        return stream[:, logits_to_keep]
+    return torch.take_along_dim(stream, logits_to_keep[..., None], dim=1)

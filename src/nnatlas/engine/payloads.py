@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nnatlas.bind.points import After
+from nnatlas.engine.model_call import CACHES
 
 WHOLE = "*"
 """The item that stands for everything a module returned, as it is (native `.output`)."""
@@ -32,7 +33,10 @@ class Call:
                 next((at for at, arg in enumerate(self.args) if isinstance(arg, Tensor)), None) or self._first_keyword()
             )
         if isinstance(item, str) and item not in self.kwargs and self.forward is not None:
-            at = _positions(self.forward).get(item, len(self.args))
+            known = _positions(self.forward)
+            if item in CACHES:  # under the name that this forward has for it
+                item = next((name for name in CACHES if name in self.kwargs or name in known), item)
+            at = known.get(item, len(self.args))
             return at if at < len(self.args) else item
         return item
 
