@@ -129,6 +129,7 @@ model | multi_token_logits | Own | the logits of the heads that read tokens furt
 self_attn | attention_groups | Groups | which image, or window of one, each patch attends within: its row of the pattern | it says how the attention was called
 vision | attended_features | Own | what the text model's cross-attention reads of the images
 block | added_features | ImageTokens | what the image adds to the stream behind this block, at the image's places
+block | image_stream | ImageTokens | the stream behind this block at the image's places, with what the image adds to it there
 mlp | mlp_gate | Own | the gate that decides for which tokens the MLP counts, before its sigmoid
 """
 )
@@ -148,7 +149,7 @@ projector | projector_output | Own | what the projector makes of it
 """What models have that take images."""
 
 
-OF_IMAGES: Final = frozenset({"block.added_features"})
+OF_IMAGES: Final = frozenset({"block.added_features", "block.image_stream"})
 """Values of the text model's own blocks that a run has only where it was given images."""
 
 

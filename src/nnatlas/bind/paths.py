@@ -10,9 +10,14 @@ from nnatlas.errors import RowDoesNotFit
 
 
 def lookup(start: Any, path: str) -> Any:
-    """The attribute at a dotted path, or None where any part is missing (digits index a container)."""
+    """The attribute at a dotted path, or None where any part is missing (digits index a container, keys a dict)."""
     for part in path.split(".") if path else ():
-        start = start[int(part)] if isinstance(start, list | tuple) and part.isdigit() else getattr(start, part, None)
+        if isinstance(start, dict):
+            start = start.get(part)
+        elif isinstance(start, list | tuple) and part.isdigit():
+            start = start[int(part)]
+        else:
+            start = getattr(start, part, None)
         if start is None:
             return None
     return start

@@ -20,11 +20,14 @@ from nnatlas.families import towers
 from nnatlas.families._row import TOWER_ROLES, Family
 from nnatlas.families._wrapper import Wrapper
 from nnatlas.layouts import Layout
-from nnatlas.places import Absent, Attention, Pattern, Place, parse
+from nnatlas.places import Absent, Attention, Operation, Pattern, Place, parse
 from nnatlas.values import VISION_HOSTS, Value
 
-OF_TEXT = ("image_features", "image_token_mask", "added_features")
+OF_TEXT = ("image_features", "image_token_mask", "added_features", "image_stream")
 """Values of the tower that have the text model's sizes."""
+NOUGHTS = (
+    "noughts enter the first block at the image's places, and the image itself further on: see image_stream of blocks"
+)
 
 
 class BoundTower(BoundModel):
@@ -37,6 +40,8 @@ class BoundTower(BoundModel):
         self.module, self.text, self.wrapper = text.module, text, wrapper
         joined = {name: {**getattr(row, name), **getattr(wrapper, name)} for name in ("cells", "breaks", "notes")}
         self.family = row.remade(**joined)
+        if wrapper.enters and 0 not in self._entered():
+            self.family = self.family.remade(cells={**self.family.cells, "vision.image_features": Absent(NOUGHTS)})
         self.config = lookup(text.module.config, wrapper.config)
         self.blocks, self.runs, self.looped = [], text.runs, False
         module, path = self._one("vision", wrapper.vision, text.module, "")
@@ -53,21 +58,33 @@ class BoundTower(BoundModel):
         self.additions = self._additions()
 
     def _additions(self) -> list[Point]:
-        """Where more features are added to the stream, one place behind each of the first blocks of the text model."""
-        found = lookup(self.module.config, self.wrapper.added_after) if self.wrapper.adds else None
-        return [self._addition(block, at) for at, block in zip(range(len(found or ())), self.text.blocks, strict=False)]
+        """Where more of the image enters the stream, one place behind each of some blocks of the text model."""
+        adds = self.wrapper.adds
+        found = lookup(self.module.config, self.wrapper.added_after) if adds else None
+        added = [
+            (block, "added_features", adds.format(at)) for at, block in enumerate(self.text.blocks[: len(found or ())])
+        ]
+        entered = [(before, self.wrapper.enters.format(at)) for at, before in enumerate(self._entered()) if before]
+        added += [(self.text.blocks[before - 1], "image_stream", cell) for before, cell in entered]
+        return [self._addition(*one) for one in added]
 
-    def _addition(self, block: Host, at: int) -> Point:
-        """The place of `layers[at].added_features`: an argument of a call that the text model makes between two blocks."""
-        block.cells = {**block.cells, "block.added_features": self.wrapper.adds.format(at)}
+    def _entered(self) -> list[int]:
+        """The blocks before which the image enters the stream, in their order."""
+        fields = [lookup(self.module.config, field) or () for field in self.wrapper.enters_before]
+        return sorted({one[-1] if isinstance(one, list | tuple) else one for field in fields for one in field})
+
+    def _addition(self, block: Host, name: str, cell: str) -> Point:
+        """The place of `layers[at].added_features`: in a call that the text model makes between two blocks."""
+        block.cells = {**block.cells, f"block.{name}": cell}
         block.__dict__.pop("values", None)
-        base = self.text.root.roles["base"]
-        named = frozenset(parse(self.wrapper.adds.format(at)).source.functions)  # type: ignore[union-attr]
-        block.__dict__["calls"] = [*block.calls, (base[1], base[0], named)]  # type: ignore[index]
-        point = block.point("added_features")
+        base, source = self.text.root.roles["base"], parse(cell).source
+        counted = (source.function,) if isinstance(source, Operation) else source.functions  # type: ignore[union-attr]
+        kind = "operations" if isinstance(source, Operation) else "calls"
+        block.__dict__[kind] = [*getattr(block, kind), (base[1], base[0], frozenset(counted))]  # type: ignore[index]
+        point = block.point(name)
         assert isinstance(point, Point)
-        after = self.text.blocks[at + 1] if at + 1 < len(self.text.blocks) else None
-        point.block, point.block_module = (None, None) if after is None else (after.index, after.module)
+        after = self.text.blocks[(block.index or 0) + 1 :][:1]
+        point.block, point.block_module = (after[0].index, after[0].module) if after else (None, None)
         point.inside = ""  # in front of all that the next block does
         return point
 
@@ -128,14 +145,17 @@ class BoundTower(BoundModel):
     @property
     def reads(self) -> tuple[str, ...]:
         """What the projector is fed from, as names under `model.vision`: `layers[1].layer_output`, `tower_output`."""
-        return tuple(name for said in self.wrapper.reads for name in self._read_by(said))
+        return tuple(dict.fromkeys(name for said in self.wrapper.reads for name in self._read_by(said)))
 
     def _read_by(self, said: str) -> list[str]:
-        if not said.startswith("config."):
+        kind, _, field = said.partition(".")
+        if kind not in ("config", "blocks"):
             return [re.sub(r"\[-(\d+)\]", lambda found: f"[{len(self.blocks) - int(found[1])}]", said)]
-        field = said.removeprefix("config.")
         wanted = lookup(self.text.module.config, field)
-        return [self._hidden_state(at) for at in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+        past = 1 if kind == "blocks" else 0  # of the hidden states, the first enters the first block
+        numbers = wanted if isinstance(wanted, list | tuple) else [wanted]
+        firsts = (one[0] if isinstance(one, list | tuple) else one for one in numbers)  # of pairs, the tower's block
+        return list(dict.fromkeys(self._hidden_state(at + past) for at in firsts))
 
     def _hidden_state(self, at: int) -> str:
         """An index into the tower's hidden states, of which the first enters its first block."""

@@ -26,10 +26,11 @@ class Wrapper(Record):
     `vision` and `projector` are paths from the root; `tower` names the tower's row where the type of the vision config does
     not; `config` is the field that holds the vision config.  `reads` lists what the projector is fed from, as values of
     the tower: `tower_output`, `layers.-2.layer_output`, or `config.<field>` for indices into the hidden states (0: what
-    enters the first block).  `cells` say where the image enters; `adds` in which call, and after which blocks, further
-    features are added.  `image_token` is the config field with the id that stands for the image.
+    enters the first block), `blocks.<field>` for numbers of blocks.  `cells` say where the image enters; `adds` in which call, and after which blocks, further
+    features are added; `enters` in which one all of the stream at the image's places is replaced, and `enters_before` the
+    config fields with the blocks (or pairs that end in one) before which that happens.  `image_token` is the config field with the id that stands for the image.
     `pictures` names the form in which pixels are handed in (see `tiny.pictures`), `tokens` how many tokens a picture stands
-    for where the features do not tell, `marks` that a mask in the call says where they are, whatever their ids, `tiny` what a small random wrapper needs besides, `unrun` why the type's forward
+    for where the features do not tell, `marks` that a mask in the call says where they are, whatever their ids, `in_front` the attribute that says how many stand in front of the text, without ids, `tiny` what a small random wrapper needs besides, `unrun` why the type's forward
     cannot be run at all with this transformers.  `breaks` is as in a family row.
     """
 
@@ -42,10 +43,13 @@ class Wrapper(Record):
     cells: Mapping[str, Cell] = _NONE
     adds: str = ""
     added_after: str = ""
+    enters: str = ""
+    enters_before: tuple[str, ...] = ()
     image_token: str = "image_token_id"
     pictures: str = "images"
     tokens: int | None = None
     marks: bool = False
+    in_front: str = ""
     unrun: str = ""
     summary: str = ""
     notes: Mapping[str, str] = _NONE

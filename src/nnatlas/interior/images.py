@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from greenlet import getcurrent
 from torch import Tensor
 
+from nnatlas.bind.paths import lookup
 from nnatlas.bind.points import INPUT, Computed, Point
 from nnatlas.bind.tower import BoundTower
 from nnatlas.engine.derived import derived
@@ -28,6 +30,16 @@ def image_token_mask(run: Run, point: Computed) -> Tensor:
     if run.ids is None or run.ids.is_floating_point():
         raise Unavailable(f"{point.name}: this call was given embeddings, not ids")
     return run.ids == point.host.owner.image_token
+
+
+@derived(lambda point: [])
+def in_front(run: Run, point: Computed) -> Tensor:
+    """True for the image's tokens, which stand in front of each row's own, without ids; at any time in a run."""
+    rows, width = run.size
+    tower = point.host.owner
+    count = lookup(tower.text.module, tower.wrapper.in_front)
+    device = next(tower.text.module.parameters()).device
+    return (torch.arange(count + width, device=device) < count).expand(rows, -1)
 
 
 @derived()
@@ -65,8 +77,10 @@ def _noting(run: Run) -> Callable[..., None]:
 def _until_the_text_model(run: Run, point: Point) -> None:
     """Stop counting where the text model begins: every function called in it would be looked at in vain."""
     base, span = run.model.root.roles["base"], run.watches.get(id(point.module))
-    if span is not None and isinstance(base, tuple) and f"{base[1]}.".startswith(f"{point.path}."):
-        run.keep(base[0].register_forward_pre_hook(span.end).remove)
+    again = any(other.module is point.module for other in run.model.vision.additions)  # type: ignore[union-attr]
+    if span is not None and not again and isinstance(base, tuple) and f"{base[1]}.".startswith(f"{point.path}."):
+        begins = run.model.blocks[0].module if base[1] == point.path else base[0]
+        run.keep(begins.register_forward_pre_hook(span.end).remove)
 
 
 def forget_order(model: Any) -> None:

@@ -7,12 +7,15 @@ end (or, where the wrapper keeps them by row, filled up to the same number).
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nnatlas.bind.paths import above
 from nnatlas.bind.tower import BoundTower
 from nnatlas.engine.inputs import Batch, Preparer, _is_chat
 from nnatlas.errors import InputError
@@ -21,6 +24,8 @@ _BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids
 _BY_TOKEN_AND_IMAGE = ("image_attention_mask", "cross_attention_mask")
 _BY_ROW = ("by_row", "by_row_masked", "in_tiles")
 """Forms in which pixels have an axis for the rows of the batch."""
+POOLING = "image_token_pooling"
+"""Which patches become a token, by number among all patches of the call; -1 for none."""
 _SIDE_BY_SIDE = ("strip",)
 """Forms in which the patches of all pictures stand side by side."""
 
@@ -31,8 +36,18 @@ class ImagePreparer(Preparer):
     def __init__(self, module: nn.Module, tower: BoundTower, processor: Any, tokenizer: Any, positions: bool) -> None:
         super().__init__(module, tokenizer, positions)
         self.tower, self.processor = tower, processor
+        if "pixel_values" not in self._forward:  # it hands on whatever else it is called with
+            reader = above(module, tower.root.path)[-1]
+            self._forward |= set(inspect.signature(inspect.unwrap(type(reader).forward)).parameters) - {
+                "self",
+                "kwargs",
+            }
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
+        """As for text where no image is given; else every row goes through the processor by itself, and the rows are joined.
+
+        Row by row, since processors pad on the right and place images by themselves; so a row is what it is alone.
+        """
         images = keywords.get("images")
         rest = {name: value for name, value in keywords.items() if name != "images"}
         if images is None and not (_is_chat(inputs) and _pictures_in(inputs)):
@@ -79,6 +94,9 @@ class ImagePreparer(Preparer):
     # -- joining -----------------------------------------------------------------------------------------------------
 
     def _joined(self, rows: list[Batch]) -> Batch:
+        """Rows of a batch side by side, each key as its kind asks: ids and masks padded on the left to the longest row, masks of
+        tokens by images widened to the most images, pictures one behind another or with an axis for the row.
+        """
         width = max(row["input_ids"].shape[1] for row in rows)
         names = dict.fromkeys(name for row in rows for name in row)
         found: Batch = {}
@@ -88,6 +106,8 @@ class ImagePreparer(Preparer):
                 found[name] = torch.cat([self._padded_left(row, name, width) for row in rows])
             elif name in _BY_TOKEN_AND_IMAGE:
                 found[name] = self._looks(rows, name, width)
+            elif name == POOLING:
+                found[name] = _renumbered(rows)
             elif name == "pixel_values" and form in _SIDE_BY_SIDE:
                 found[name] = torch.cat([row[name] for row in rows if name in row], -1)
             else:
@@ -110,6 +130,15 @@ class ImagePreparer(Preparer):
         value = row.get(name, torch.zeros_like(ids))
         fill = self._pad_id() if name == "input_ids" else 0
         return nn.functional.pad(value, (width - ids.shape[1], 0), value=fill)
+
+
+def _renumbered(rows: list[Batch]) -> Tensor:
+    """Numbers of patches among those of the row's own pictures, as numbers among those of all rows."""
+    there = [row for row in rows if POOLING in row]
+    counts = [math.prod(row["pixel_values"].shape[:-1]) for row in there]
+    before = [sum(counts[:at]) for at in range(len(there))]
+    own = [row[POOLING] for row in there]
+    return torch.cat([torch.where(one < 0, one, one + past) for one, past in zip(own, before, strict=True)])
 
 
 def _laid_together(values: list[Tensor | None], by_row: bool) -> Tensor:

@@ -132,6 +132,43 @@ def positioned(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     return {"pixel_values": flat, "image_position_ids": torch.stack(places)}
 
 
+def films(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [films, frames, 3, side, side]`: each picture is a film of one frame."""
+    return {"pixel_values": torch.stack(list(pictures))[:, None]}
+
+
+def cubes(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [patches, times, patch, patch, 3]` of all pictures end to end, row by row."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch).permute(1, 2, 3, 4, 0) for one in pictures]
+    flat = torch.cat([one.flatten(0, 1) for one in cut])[:, None]
+    return {"pixel_values": flat.expand(-1, getattr(config, "temporal_patch_size", 1), -1, -1, -1).contiguous()}
+
+
+def flattened(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`flattened_patches [images, patches, 2 + 3 * patch * patch]`: row and column, from 1, in front of each one's pixels."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch).permute(1, 2, 3, 4, 0) for one in pictures]
+    places = [torch.cartesian_prod(*(torch.arange(1, size + 1) for size in one.shape[:2])) for one in cut]
+    flat = [torch.cat((at, one.flatten(0, 1).flatten(1)), 1) for at, one in zip(places, cut, strict=True)]
+    return {"flattened_patches": torch.stack(flat)}
+
+
+def pooled(config: Any, pictures: Sequence[Tensor]) -> Pixels:
+    """`pixel_values [crops, patches, patch * patch * 3]`, the four patches that make each token, and the grid of tokens."""
+    patch = patch_of(config)
+    cut = [one.unfold(1, patch, patch).unfold(2, patch, patch).permute(1, 2, 3, 4, 0) for one in pictures]
+    rows, columns = cut[0].shape[:2]
+    numbers = torch.arange(len(cut) * rows * columns).reshape(len(cut), rows // 2, 2, columns // 2, 2)
+    grids = torch.tensor([[rows // 2, columns // 2, 0, 0]] * len(cut))
+    return {
+        "pixel_values": torch.stack([one.flatten(0, 1).flatten(1) for one in cut]),
+        "image_token_pooling": numbers.transpose(2, 3).reshape(-1, 4),
+        "image_grids": grids,
+        "image_num_crops": torch.ones(len(cut), dtype=torch.long),
+    }
+
+
 def in_tiles(config: Any, pictures: Sequence[Tensor]) -> Pixels:
     """`pixel_values [1, images, tiles, 3, side, side]` with the shape that the tiles make, and a mask of them."""
     tiles = getattr(config, "max_num_tiles", 1)
@@ -157,6 +194,10 @@ FORMS: dict[str, Form] = {
         shaped,
         strip,
         positioned,
+        films,
+        cubes,
+        flattened,
+        pooled,
         in_tiles,
     )
 }

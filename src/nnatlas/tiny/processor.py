@@ -7,7 +7,7 @@ size, by running its tower: a tiny one is done in a few milliseconds.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ class TinyProcessor:
     """Texts with `<image>` in them and pictures (Pillow) to ids and pixels.
 
     >>> processor = nnatlas.load("tiny:llava").processor
-    >>> processor(text=["<image> What is this?"], images=[picture]).keys()
+    >>> processor(text=["<image> What is this?"], images=[picture]).data.keys()
     dict_keys(['input_ids', 'attention_mask', 'pixel_values'])
     """
 
@@ -38,7 +38,12 @@ class TinyProcessor:
         self.tokens = tokens
         self.tokenizer = byte_tokenizer(max(259, image_token_id + 1), {image_token_id: IMAGE})
         self._counts: dict[tuple[int, ...], int] = {}
-        self._takes = set(inspect.signature(inspect.unwrap(type(model).forward)).parameters)
+        self._takes = {name for one in (model, self._reader) for name in _parameters(one)}
+
+    @property
+    def _reader(self) -> Any:
+        """The outermost module that makes features of images."""
+        return next((one for one in self.model.modules() if hasattr(one, "get_image_features")), self.model)
 
     def __call__(
         self,
@@ -87,8 +92,7 @@ class TinyProcessor:
         size = tuple(picture.shape)
         if size not in self._counts:
             with torch.no_grad():
-                owner = self.model if hasattr(self.model, "get_image_features") else self.model.model
-                features = owner.get_image_features(**self.pixels([picture]), return_dict=True)
+                features = self._reader.get_image_features(**self.pixels([picture]), return_dict=True)
             pooled = getattr(features, "pooler_output", None)
             self._counts[size] = _rows(features.last_hidden_state if pooled is None else pooled)
         return self._counts[size]
@@ -102,14 +106,20 @@ class TinyProcessor:
         """Which tokens are the image's and which may look at it, under the names that forwards ask for it."""
         stands = (ids == self.image_token_id).long()
         made = dict.fromkeys(("mm_token_type_ids", "token_type_ids", "image_embeds_position_mask"), stands)
+        if canvas := getattr(self.model.config, "canvas_length", 0):  # else it is drawn at random
+            made["decoder_input_ids"] = torch.arange(canvas)[None]
         if pixels:
-            count = pixels["pixel_values"].shape[1]
+            count = next(iter(pixels.values())).shape[1]
             made["image_attention_mask"] = torch.ones(*ids.shape, count, dtype=torch.long)
             tiles = pixels.get("aspect_ratio_mask", torch.ones(1, count, 1, dtype=torch.long))
             made["qformer_input_ids"] = ids[ids < BYTES][None, :6]
             made["qformer_attention_mask"] = torch.ones_like(made["qformer_input_ids"])
             made["cross_attention_mask"] = tiles[:, None].expand(-1, ids.shape[1], -1, -1).clone()
         return {name: value for name, value in made.items() if name in self._takes}
+
+
+def _parameters(module: Any) -> Iterable[str]:
+    return inspect.signature(inspect.unwrap(type(module).forward)).parameters
 
 
 def _rows(features: Any) -> int:

@@ -17,7 +17,7 @@ from nnatlas.bind.points import Point
 from nnatlas.bind.tree import Host
 from nnatlas.check.findings import Finding, apart
 from nnatlas.check.imprint import Imprint
-from nnatlas.check.vision.sighted import INTERIOR, Seen, Sighted
+from nnatlas.check.vision.sighted import INTERIOR, Seen, Sighted, counted
 from nnatlas.model.stream import identity_of
 from nnatlas.model.vision import seeing
 from nnatlas.places import Absent, Term
@@ -81,7 +81,7 @@ def pure(trial: Sighted) -> Iterator[Finding]:
     for labels, allowed in ((plain, 0.0), (inside, trial.allowed)):
         if labels:
             with torch.no_grad():
-                got = trial.model.collect(trial.batch, [*labels, "logits"])["logits"]
+                got = counted(trial.model.collect(trial.batch, [*labels, "logits"])["logits"])
             said = "reading leaves the logits as they are" + ("" if allowed else ", bit for bit")
             yield trial.close("pure", "logits", "model", said, got, trial.bare, allowed)
     again = trial.logits(trial.batch)
@@ -128,6 +128,10 @@ def _fault(trial: Sighted, seen: Seen, moved: dict[str, Tensor | str]) -> str | 
         return "it lies behind what the projector reads, but an edit reaches the logits" if reaches else None
     if min(far["in place"], far["by assignment"]) <= least:
         return f"an edit does not reach the logits: they move by {far['in place']:.1e} and {far['by assignment']:.1e}"
+    if _is_what_is_read(
+        trial, seen
+    ):  # in place it changes what the projector reads too, by assignment only what comes next
+        return None
     both = apart(moved["in place"], moved["by assignment"])  # type: ignore[arg-type]
     return None if both <= trial.allowed else f"in place and by assignment differ by {both:.1e}"
 
@@ -167,8 +171,7 @@ def _moved(trial: Sighted, seen: Seen, edit: Callable[[Any, Point, Tensor], Any]
     try:
         with torch.no_grad(), seeing_run(trial) as run:
             edit(run, point, run.read(point))
-        logits: Tensor = run.output.logits
-        return logits
+        return counted(run.output.logits)
     except Exception as fault:  # noqa: BLE001  any fault belongs to this value
         return f"{type(fault).__name__}: {fault}"
 

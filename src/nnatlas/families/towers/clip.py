@@ -1,7 +1,10 @@
 """CLIP and what is built like it: a class token in front of the patches, a norm before the first block; the norm after the last reads the class token alone."""
 
 from nnatlas.families._shapes import absent
-from nnatlas.families.towers._shapes import VIT, WITH_CLASS
+from nnatlas.families.towers._shapes import CUT_ALREADY, VIT, WITH_CLASS
+
+_EAGER = "self_attn calls eager_attention_forward > {}"
+"""KOSMOS-2.5's tower asks for its attention in a way that always ends in the step-by-step function."""
 
 TOWERS = (
     VIT.but(
@@ -38,6 +41,11 @@ TOWERS = (
         },
     ),
     VIT.but(
+        name="git",
+        covers="git_vision_model",
+        axes=WITH_CLASS,
+    ),
+    VIT.but(
         name="kosmos_2",
         covers="kosmos_2_vision_model",
         axes=WITH_CLASS,
@@ -45,5 +53,29 @@ TOWERS = (
         patch_embed="model.embeddings.patch_embedding",
         pre_norm="model.pre_layrnorm",
         norm=absent("the tower's last norm is called for the class token first, and then for all patches"),
+    ),
+    VIT.but(
+        name="kosmos_2_5",
+        covers="kosmos_2_5_vision_model",
+        patch_embed="embeddings.patch_projection",
+        patch_embeddings=CUT_ALREADY,
+        norm="layernorm",
+        attention_norm="pre_attention_layer_norm",
+        mlp_norm="pre_mlp_layer_norm",
+        q_proj="query",
+        k_proj="key",
+        v_proj="value",
+        o_proj="output",
+        up_proj="wi_1",
+        down_proj="wo",
+        attention_queries=_EAGER.format("in.query"),
+        attention_keys=_EAGER.format("in.key"),
+        attention_values=_EAGER.format("in.value"),
+        unrotated_queries="same as attention_queries",
+        unrotated_keys="same as attention_keys",
+        attention_scores="self_attn ~ softmax[0] > in",
+        attention_probabilities="self_attn ~ dropout[0] > out",
+        attention_head_outputs=_EAGER.format("out[0]"),
+        notes={"layer_output": "smaller pictures are filled up; masked attention keeps the filling out"},
     ),
 )

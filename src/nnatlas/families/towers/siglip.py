@@ -1,5 +1,6 @@
 """SigLIP and towers of its build: no class token, learned positions, a norm after the last block."""
 
+from nnatlas.families._shapes import absent
 from nnatlas.families.towers._shapes import CUT_ALREADY, GATHERED, IN_ONE_ROW, PACKED, VIT
 
 TOWERS = (
@@ -16,6 +17,13 @@ TOWERS = (
         notes={"tower_output": "before patches are put together and told apart as visual words"},
     ),
     VIT.but(name="janus", covers="janus_vision_model"),
+    VIT.but(
+        name="molmo2",
+        covers="molmo2_vision",
+        patch_embeddings=CUT_ALREADY,
+        norm=absent("the projector reads inner blocks, and no norm follows the last"),
+        notes={"layer_output": "of every crop of every picture"},
+    ),
     VIT.but(
         name="siglip2",
         covers="siglip2_vision_model",

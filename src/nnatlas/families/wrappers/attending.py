@@ -11,6 +11,7 @@ WRAPPERS = (
         pictures="in_tiles",
         tokens=1,
         tiny={"vision_config.vision_output_dim": 128},
+        breaks={"rows": "on text alone the blocks that attend to the image are skipped"},
         cells={
             "image_features": _ATTENDS,
             "attended_features": "root.model.language_model > in.cross_attention_states as images image_tokens hidden_size",

@@ -1,6 +1,6 @@
 """Gemma 4, Gemma 4 Unified and Fuyu: patches with their columns and rows, one scatter; the last two without a tower."""
 
-from nnatlas.families._wrapper import USUAL, absent
+from nnatlas.families._wrapper import USUAL, absent, scattered
 
 _TOWER = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
@@ -14,6 +14,16 @@ WRAPPERS = (
         projector="model.embed_vision",
         pictures="positioned",
         tiny={"vision_config": {"model_type": "gemma4_vision", **_TOWER}},
+    ),
+    USUAL.but(
+        "diffusion_gemma",
+        vision="model.encoder.vision_tower",
+        projector="model.encoder.embed_vision",
+        cells=scattered("root.model.encoder"),
+        pictures="positioned",
+        tiny={"vision_config": {"model_type": "gemma4_vision", **_TOWER}},
+        notes={"image_features": "written into the prompt, which the encoder reads; the blocks here read its cache"},
+        breaks=dict.fromkeys(("scatter", "zeroed"), "the encoder reads prompt and image; the blocks here refine a canvas"),
     ),
     USUAL.but(
         "gemma4_unified",

@@ -1,6 +1,6 @@
 """Wrappers of the Qwen build: packed patches with a grid for each picture, positions of three kinds, a merger in the tower."""
 
-from nnatlas.families._wrapper import USUAL, multiplied, scattered
+from nnatlas.families._wrapper import USUAL, absent, multiplied, scattered
 
 _PACKED = USUAL.but(
     "",
@@ -50,4 +50,9 @@ WRAPPERS = (
     ),
     _PACKED.but("kimi_k25", projector="model.mm_projector", pictures="squares"),
     _PACKED.but("inkling2 inkling2_loop", pictures="cells"),
+    USUAL.but(
+        "inkling_mm_model",
+        projector=absent("the tower's last layer makes each patch a token itself"),
+        pictures="cubes",
+    ),
 )

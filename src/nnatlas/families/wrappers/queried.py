@@ -11,6 +11,15 @@ _QUERIED = USUAL.but(
     notes={"image_features": "the text model adds learned positions to them before its first block"},
     breaks={"scatter": "the text model adds learned positions to all that enters, and then calls its first block"},
 )
+_MARKED = {
+    "image_features": "root.text_model.model > in.image_embeds : image_tokens+ hidden_size",
+    "image_token_mask": "marked(root > in.image_embeds_position_mask)",
+}
+_MARKED_NOTES = {
+    "image_features": "written over the embeddings, which are then scaled and given their positions",
+    "image_token_mask": "a mask in the call says it: to be read before the forward has begun",
+}
+_MARKED_BREAKS = {"scatter": "what is written in is then scaled and given its position, as all embeddings are"}
 _SAM = {"vision_config.sam_config.downsample_channels": [32, 64]}
 
 WRAPPERS = (
@@ -21,6 +30,17 @@ WRAPPERS = (
         notes={"projector_input": "the queries; they have read the prompt too"},
         breaks={"rows": "one picture a prompt: with each picture goes the prompt that its queries read"},
     ),
+    _QUERIED.but(
+        "instructblipvideo",
+        tokens=4,
+        pictures="films",
+        image_token="video_token_id",
+        notes={
+            "projector_input": "the queries; they have read the prompt too",
+            "image_features": "of films: a picture is a film of one frame. The text model adds learned positions to them",
+        },
+        breaks={"rows": "one film a prompt: with each film goes the prompt that its queries read"},
+    ),
     USUAL.but(
         "kosmos-2",
         vision="vision_model",
@@ -28,16 +48,21 @@ WRAPPERS = (
         tokens=4,
         marks=True,
         tiny={"latent_query_num": 4},
-        cells={
-            "image_features": "root.text_model.model > in.image_embeds : image_tokens+ hidden_size",
-            "image_token_mask": "marked(root > in.image_embeds_position_mask)",
-        },
-        notes={
-            "image_features": "written over the embeddings, which are then scaled and given their positions",
-            "image_token_mask": "a mask in the call says it: to be read before the forward has begun",
-            "projector_input": "the patches, normed twice; learned queries read them",
-        },
-        breaks={"scatter": "what is written in is then scaled and given its position, as all embeddings are"},
+        cells=_MARKED,
+        notes={**_MARKED_NOTES, "projector_input": "the patches, normed twice; learned queries read them"},
+        breaks=_MARKED_BREAKS,
+    ),
+    USUAL.but(
+        "kosmos-2.5",
+        vision="vision_model",
+        projector="image_to_text_projection",
+        pictures="flattened",
+        tokens=4,
+        marks=True,
+        tiny={"latent_query_num": 4, "vision_config.patch_embed_hidden_size": 588},
+        cells=_MARKED,
+        notes={**_MARKED_NOTES, "projector_input": "the patches, each made a vector of length one; learned queries read them"},
+        breaks=_MARKED_BREAKS,
     ),
     USUAL.but(
         "aria",
