@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 
 import pytest
 import torch
+from greenlet import getcurrent, greenlet
 from tests.tiny_models import IDS, OTHER, left_alone, plain, tiny
 
 from nnatlas.errors import NotInRun
+from nnatlas.model import load
 
 WORD = contextvars.ContextVar("WORD", default="unset")
 
@@ -241,3 +244,95 @@ def test_a_hook_inside_the_forward_cannot_read_from_its_own_run():
     finally:
         handle.remove()
     assert caught == [True]
+
+
+def _every_block(model, ids):
+    """What `model.` has for one prompt, giving way to others before each block."""
+    with model.trace(ids):
+        for layer in model.layers:
+            yield layer._path, layer.layer_output
+
+
+def test_tasks_of_an_event_loop_have_runs_of_their_own():
+    model = tiny()
+    found = {}
+
+    async def read(ids):
+        for path, value in _every_block(model, ids):
+            found[path, ids.shape[1]] = value
+            await asyncio.sleep(0)
+
+    async def helped():
+        with model.trace(IDS):
+            return await asyncio.create_task(_layer_output(model.layers[1]))
+
+    async def both():
+        await asyncio.gather(read(IDS), read(OTHER[:, :4]))
+        return await helped()
+
+    by_a_child = asyncio.run(both())
+    for ids in (IDS, OTHER[:, :4]):
+        alone = plain(model, ids, {layer._path: layer._module for layer in model.layers})
+        assert all(torch.equal(found[layer._path, ids.shape[1]], alone[layer._path]) for layer in model.layers)
+    assert torch.equal(by_a_child, found[model.layers[1]._path, IDS.shape[1]])
+
+
+async def _layer_output(layer):
+    return layer.layer_output
+
+
+def test_greenlets_have_runs_of_their_own():
+    model, found = tiny(), {}
+
+    def read(ids):
+        for path, value in _every_block(model, ids):
+            found[path, ids.shape[1]] = value
+            getcurrent().parent.switch()
+
+    workers = [greenlet(read), greenlet(read)]
+    arguments = [(IDS,), (OTHER[:, :4],)]
+    while any(not worker.dead for worker in workers):
+        for worker, given in zip(workers, arguments, strict=True):
+            worker.switch(*given) if not worker.dead else None
+        arguments = [(), ()]
+    path = model.layers[2]._path
+    for ids in (IDS, OTHER[:, :4]):
+        assert torch.equal(found[path, ids.shape[1]], plain(model, ids, {path: model.layers[2]._module})[path])
+
+
+@pytest.mark.parametrize("way", ["call", "failing call", "trace", "collect"])
+@pytest.mark.parametrize("at", ["", "self_attn", "mlp"])
+def test_the_model_called_by_a_hook_in_a_runs_forward(way, at):
+    model, busy, inner = load("tiny:llama"), [], []
+    wanted = plain(model, IDS, {"x": model.layers[2]._module})
+    other = plain(model, OTHER[:, :4], {"x": model.layers[2]._module})["x"]
+
+    def once(*_):
+        if busy:
+            return
+        busy.append(True)
+        if way == "trace":
+            with model.trace(OTHER[:, :4]):
+                inner.append(model.layers[2].layer_output)
+        elif way == "collect":
+            inner.append(model.collect(OTHER[:, :4], "layers.2.layer_output").layers[2].layer_output)
+        elif way == "call":
+            model._module(OTHER[:, :4])
+        else:
+            with pytest.raises(TypeError):
+                model._module(OTHER[:, :4], no_such=True, position_ids="none")
+
+    handle = model._module.get_submodule(f"model.layers.0.{at}".strip(".")).register_forward_hook(once)
+    try:
+        with model.trace(IDS):
+            model.layers[0].mlp.mlp_neurons  # learns the order inside a block
+            read, size, logits = model.layers[2].layer_output, model.input_size, model.logits
+    finally:
+        handle.remove()
+    assert busy and size == list(IDS.shape)
+    assert torch.equal(read, wanted["x"])
+    assert torch.equal(logits, wanted["logits"])
+    assert all(torch.equal(seen, other) for seen in inner)
+    with model.trace(IDS):  # and what was learned of the order holds
+        for layer in model.layers:
+            layer.self_attn.attention_premix, layer.mlp.mlp_neurons, layer.layer_output

@@ -161,7 +161,7 @@ class Lesson:
 
     def _on(self, register: Callable[..., Any], name: str, stage: str) -> None:
         def note(*_: Any) -> None:
-            if getcurrent() is self.run.forward:
+            if getcurrent() is self.run.forward and self.run.depth < 2:
                 self._write((name, stage, ""))
 
         self._removers.append(register(note).remove)
@@ -190,7 +190,7 @@ class Lesson:
         self.events.setdefault(what, len(self.events))
 
     def _finish(self, *_: Any) -> None:
-        if getcurrent() is not self.run.forward or self.complete:
+        if getcurrent() is not self.run.forward or self.complete or self.run.depth > 1:
             return
         self.complete = True
         if self.block is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +26,8 @@ from nnatlas.engine.taps import Taps
 from nnatlas.errors import NotInRun
 
 NEW, OPEN, CLOSED = "not open yet", "open", "over"
+_HERE: contextvars.ContextVar[tuple[weakref.ref[Run], ...]] = contextvars.ContextVar("runs opened here", default=())
+"""Runs that this thread, or this asyncio task or gevent greenlet in it, has opened; the innermost last."""
 
 
 class Run:
@@ -37,7 +40,7 @@ class Run:
     def __init__(self, model: BoundModel, call: Callable[[], Any], growing: bool = False) -> None:
         self.model, self.output = model, None
         self.growing = growing  # whether an assignment may change the number of rows
-        self.calls = 0  # of the whole model, so far
+        self.calls, self.depth = 0, 0  # of the whole model so far; how many run inside one another (a hook may call it)
         self._size = [1, 0]  # batch and seq of the one that is running
         self.mask: Any = None  # its attention mask
         self.state, self.ended_by = NEW, ""
@@ -60,6 +63,7 @@ class Run:
         complaints.refuse_checkpointing(self.model.module)
         self._thread = threading.get_ident()
         self._body, self._inside = Side(), Side()
+        _HERE.set((*_HERE.get(), weakref.ref(self)))
         self.forward = greenlet(self._drive)
         self.forward.gr_context = contextvars.copy_context()
         if self.model.standing is not None:
@@ -130,6 +134,7 @@ class Run:
             self._taps.clear()
             if self in self.model.runs:
                 self.model.runs.remove(self)
+            _HERE.set(tuple(known for known in _HERE.get() if known() not in (self, None)))
             self.forward = self.mask = self.ids = self._call = self._failure = self._wanted = self.stands = (
                 self._stop
             ) = None
@@ -232,6 +237,8 @@ class Run:
 
     def wants(self, site: Hashable) -> bool:
         """Whether the body waits for this site (asked by taps, as the forward comes by it)."""
+        if self.depth > 1:
+            return False
         for lesson in self.lessons.values():
             lesson.note(site)
         return self._wanted is not None and self._wanted.site == site
@@ -239,7 +246,7 @@ class Run:
     def misses(self, end: Point) -> bool:
         """Whether the body waits in vain: what it waits for lies in the call that is just ending."""
         wanted = self._wanted
-        if wanted is None or wanted.site == end.site:
+        if wanted is None or wanted.site == end.site or self.depth > 1:
             return False
         return wanted.block == end.block if end.block is not None else not self.starts_call(wanted)
 
@@ -289,9 +296,9 @@ class Run:
 
 
 def current_run(model: BoundModel) -> Run | None:
-    """The innermost run open on this model in this thread."""
-    here = threading.get_ident()
-    for run in reversed(tuple(model.runs)):
-        if run._thread == here:
+    """The innermost run open on this model: of those opened here (see `_HERE`), else in this thread."""
+    thread, opened = threading.get_ident(), (known() for known in reversed(_HERE.get()))
+    for run in (*opened, *reversed(model.runs)):
+        if run is not None and run.model is model and run.state is OPEN and run._thread == thread:
             return run
     return None

@@ -68,6 +68,7 @@ class Taps:
         self._kept.append(module.register_forward_hook(hook).remove)
         if module is self._model.module:
             self._kept.append(module.register_forward_pre_hook(_calling(run), with_kwargs=True).remove)
+            self._kept.append(module.register_forward_hook(_called(run), always_call=True).remove)
 
     def keep(self, remover: Remover) -> None:
         """Take something off when the run ends."""
@@ -97,12 +98,24 @@ def _armed(module: nn.Module, args: Any, output: Any) -> None:
 
 
 def _calling(run: Run) -> Callable[..., None]:
-    """Notes every call of the whole model."""
+    """Notes every call of the whole model; one inside another, by a hook of the user's, is none of the run's."""
 
     def note(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         if kwargs is not None and getcurrent() is run.forward:
-            run.calls += 1
-            run.note_call(args, kwargs)
+            run.depth += 1
+            if run.depth == 1:
+                run.calls += 1
+                run.note_call(args, kwargs)
+
+    return note
+
+
+def _called(run: Run) -> Callable[..., None]:
+    """Notes the end of every call of the whole model."""
+
+    def note(*_: Any) -> None:
+        if getcurrent() is run.forward:
+            run.depth -= 1
 
     return note
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import difflib
 import fnmatch
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-from greenlet import getcurrent
+from greenlet import greenlet
 from torch import Tensor, nn
 
 from nnatlas.bind.cells import unavailable
@@ -178,15 +179,17 @@ class Gathering(Run):
         self.wanted.add(point.site)
 
     def run_forward(self, call: Any) -> None:
+        """Call the model in a greenlet of its own: where a hook of the user's collects, the forward around it is another's."""
         complaints.refuse_checkpointing(self.model.module)
-        self.forward, side = getcurrent(), Side()
+        self.forward, side = greenlet(call), Side()
+        self.forward.gr_context = contextvars.copy_context()
         try:
             if self.model.standing is not None:
                 self.model.standing.welcome(self)
             for points in self._by_site.values():
                 self._taps.wait(self, points[0])
             with contextlib.suppress(_Enough):
-                call()
+                self.forward.switch()
         finally:
             self.forward = None
             self._taps.clear()
@@ -199,8 +202,10 @@ class Gathering(Run):
         return False
 
     def wants(self, site: Hashable) -> bool:
-        after = self._by_site[site][0].after if site in self.wanted else None
-        return site in self.wanted and (after is None or after.site not in self.wanted)
+        if site not in self.wanted or self.depth > 1:
+            return False
+        after = self._by_site[site][0].after
+        return after is None or after.site not in self.wanted
 
     def reach(self, site: Hashable, payload: Any, at: Point | None = None) -> None:
         for point in self._by_site[site]:
