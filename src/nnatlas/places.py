@@ -287,6 +287,7 @@ def _ways(reader: _Reader) -> tuple[Way, ...]:
 
 
 def _source(reader: _Reader) -> Source:
+    """The first part of a cell: what is tapped.  The rarer forms are looked for only where their mark is in the text."""
     same, point, operation, call, side = _SOURCES
     if " calls " in reader.text and (found := reader.match(_CALLS)):
         return Calls(found["path"], _ways(reader))
@@ -370,6 +371,7 @@ def identity(text: str) -> tuple[Term, ...]:
 
 
 def _term(text: str) -> Term:
+    """One summand of an identity."""
     if ">" in text:
         return Term("", place=parse(text))
     reader = _Reader(text)

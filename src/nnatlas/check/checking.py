@@ -122,6 +122,7 @@ def _title(trial: Trial) -> str:
 
 
 def _subject(trial: Trial) -> dict[str, Any]:
+    """What was checked and with what: the head of a report, and of a kept measurement."""
     weight = trial.module.get_input_embeddings().weight
     return {
         "model": type(trial.module).__name__,

@@ -78,6 +78,7 @@ class Images:
         return batch | {name: value for name, value in made.items() if name in self.asked}
 
     def _made(self, ids: Tensor) -> dict[str, Tensor]:
+        """All inputs that some forward asks for beside ids, for noise in the images' places; it is given those it takes."""
         rows, stands = len(ids), ids == self.placeholder
         text = torch.arange(1, 7, device=ids.device).expand(rows, -1)
         return {

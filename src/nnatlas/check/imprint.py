@@ -27,6 +27,7 @@ class Imprint:
     """Everything of a bound model that a run might leave changed."""
 
     def __init__(self, model: BoundModel) -> None:
+        """Take down all that a run could leave behind: changed weights, flags, gradients, hooks, modes, functions, runs."""
         self.numbers = {name: _checksum(tensor) for name, tensor in model.module.state_dict(keep_vars=True).items()}
         self.flags = {name: parameter.requires_grad for name, parameter in model.module.named_parameters()}
         self.gradients = {name for name, parameter in model.module.named_parameters() if parameter.grad is not None}

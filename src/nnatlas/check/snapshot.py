@@ -113,6 +113,7 @@ class Snapshot(Gathering):
         return Handed(point, payload.get(point.item), self.rows).value
 
     def _keep(self, point: Point | Computed, read: Callable[[], Any]) -> None:
+        """Read a value and keep it twice: as it was handed out, and as a copy, to see later whether anything wrote into it."""
         try:
             value = read()
         except Exception as fault:  # noqa: BLE001  whatever a wrong row provokes is this value's fault, not the check's

@@ -158,6 +158,7 @@ def _parallel(trial: Trial, _: Trial) -> bool:
 
 
 def _unmoved(trial: Trial, moved: Reading, seen: Reading) -> bool:
+    """Whether a value is the same whatever another one is: because it comes before it, or because noise there does not reach it."""
     if trial.snapshot.place(seen) < trial.snapshot.place(moved):
         return True
     with torch.no_grad(), trial.model.trace(trial.pair) as traced:

@@ -46,6 +46,11 @@ class Trial:
         blocks: Sequence[int] | None = None,
         tolerance: float | None = None,
     ) -> None:
+        """Prepare what the laws share: `pair`, ids `[2, seq]` of two prompts, `single`, its first row, and the blocks to look at.
+
+        Where a text model cannot run without an image, the pair has places for one in front, and `edited_at`, the position that
+        edits are made at, moves with it.  `firsts` is the first block of every kind.
+        """
         self.model, self.owner, self.module = model, model._owner, model._module
         self.imprint = Imprint(self.owner)
         self.misfits: dict[tuple[str, str], str] = {}  # cells that do not fit the module: host and value, and why
@@ -89,6 +94,7 @@ class Trial:
         return [r for host in hosts for name in host.values if (r := self._reading(host, name)) is not None]
 
     def _reading(self, host: Host, name: str) -> Reading | None:
+        """A value ready to be read; None where the row says that it is absent.  A cell that does not fit is a misfit."""
         try:
             reading = Reading(host, host.values[name], host.point(name))
             return (

@@ -43,6 +43,11 @@ _KEYS, _VALUES = "batch seq num_key_heads key_head_dim", "batch seq num_heads va
 
 
 def _delta(rule: str, decays: str) -> dict[str, Any]:
+    """The values of a gated delta rule whose forward calls `rule`, a Python function; `decays` are the axes of its decays.
+
+    Queries and keys are `[batch, seq, num_key_heads, key_head_dim]`, values `[batch, seq, num_heads, value_head_dim]`, and the
+    state is a matrix for each head, `[batch, num_heads, key_head_dim, value_head_dim]`.  The rule takes log-decays.
+    """
     return dict(
         attention_queries=f"{rule} > in.query as {_KEYS}",
         attention_keys=f"{rule} > in.key as {_KEYS}",

@@ -37,10 +37,14 @@ class Note:
 
 @dataclass(slots=True)
 class Probe:
-    """What was noted: modules by path, attention calls (queries, keys, values, output) by the module's path, and the logits."""
+    """What was noted: modules by path, attention calls (queries, keys, values, output) by the module's path, and the logits.
+
+    `sinks` are the modules whose attention call is handed a learned score that takes part in the softmax alone.
+    """
 
     notes: dict[str, Note] = field(default_factory=dict)
     attentions: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    sinks: set[str] = field(default_factory=set)
     logits: Tensor | None = None
 
     def under(self, path: str) -> list[Note]:
@@ -86,6 +90,7 @@ def _began(found: Probe, path: str, clock: Iterator[int], module: nn.Module, arg
 
 
 def _ended(found: Probe, path: str, clock: Iterator[int], module: nn.Module, args: Any, output: Any) -> None:
+    """Note the end of a module's first call: when, and a copy of what it returned, which others may write into later."""
     note = found.notes[path]
     if not note.ended:
         note.ended, note.wrapped = next(clock), not isinstance(output, Tensor)
@@ -124,5 +129,8 @@ def _asked(module: nn.Module) -> Iterator[tuple[Any, str]]:
 def _heard(found: Probe, paths: dict[int, str], function: Any, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
     output, weights = (function or eager_of(module))(module, *args, **kwargs)
     noted = tuple(tensor.detach().clone() for tensor in (*args[:3], output))
-    found.attentions.setdefault(paths.get(id(module), ""), noted)
+    path = paths.get(id(module), "")
+    found.attentions.setdefault(path, noted)
+    if kwargs.get("s_aux") is not None:
+        found.sinks.add(path)
     return output, weights

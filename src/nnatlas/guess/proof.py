@@ -57,6 +57,7 @@ def _bound(module: nn.Module, row: Draft, tokenizer: Any) -> StandardizedTransfo
 
 
 def _leave_out(row: Draft, finding: Finding) -> None:
+    """Take back the guess of one value whose law does not hold, with that as its reason; the rest of the row stands."""
     host, _, name = finding.value.rpartition(".")
     if host == "linear_attn":
         row.cells["linear_attn"] = absent("its values could not be proven")
@@ -67,6 +68,7 @@ def _leave_out(row: Draft, finding: Finding) -> None:
 
 
 def _refuse(broken: Iterable[Finding], row: Draft) -> None:
+    """Raise if a law is broken that the whole row stands or falls with: the stream, the chain, the readout."""
     broken = list(broken)
     if broken:
         laws = ", ".join(dict.fromkeys(finding.law for finding in broken))

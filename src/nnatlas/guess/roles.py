@@ -66,19 +66,34 @@ def block(probe: Probe, path: str) -> Block:
     first = found.total.parts[0] if found.total and len(found.total.parts) > 1 else None
     if attention is not None:
         _attention(found, probe, attention, first, entering)
-    mlp = _worker(last, inside, attention) if last is not None and last is not attention else None
-    if mlp is not None and last is not None and not _mixes(mlp):
-        middle = _middle(found, entering)
-        _mlp(found, probe, mlp, last, middle, entering)
+    worker = _worker(last, inside, attention) if last is not None and last is not attention else None
+    if worker is not None and last is not None and not _mixes(worker):
+        mlp = _home(probe, path, worker) if _projects(worker) else worker
+        _mlp(found, probe, mlp, worker, last, _middle(found, entering), entering)
     return found
 
 
+def _home(probe: Probe, block: str, down: Note) -> Note:
+    """The module that a down projection belongs to where it is the projection that adds: the next one above, or the block."""
+    above = down.path.rpartition(".")[0]
+    while above != block and above not in probe.notes:  # a list of modules is called by nobody
+        above = above.rpartition(".")[0]
+    return probe.notes[above]
+
+
 def _attention(found: Block, probe: Probe, attention: Note, writes: Note | None, entering: Tensor) -> None:
+    """Who plays which part in an attention, by what they did in the probe forward.
+
+    The output projection returns what the attention returns; a query projection made the numbers that the attention call was
+    given, or made what the norm before them read.
+    """
     inside, inner = probe.under(found.path), probe.under(attention.path)
     _name(found, "self_attn", attention)
     _name(found, "attention_norm", _between(inside, entering, attention.given))
     _name(found, "o_proj", _first(inner, lambda n: _projects(n) and same(n.returned, attention.returned)), attention)
     _written(found, "attention_output", "self_attn", "attention_post_norm", attention, writes, 0)
+    if attention.path in probe.sinks:
+        found.heads["attention_scores"] = "attention > scores as batch num_heads query key_and_sink"
     queries, keys, values, _ = probe.attentions[attention.path]
     for role, heads in (("q", queries), ("k", keys), ("v", values)):
         making = [note for note in inner if _makes(note.returned, heads)]
@@ -101,23 +116,33 @@ def _split(found: Block, role: str, normed: Note, heads: Tensor) -> None:
         found.heads[name] = f"{role}_norm > out"
 
 
-def _mlp(found: Block, probe: Probe, mlp: Note, writes: Note, middle: Tensor | None, entering: Tensor) -> None:
+def _mlp(
+    found: Block, probe: Probe, mlp: Note, worker: Note, writes: Note, middle: Tensor | None, entering: Tensor
+) -> None:
+    """The MLP's roles; `worker` computes what `writes` adds: the MLP itself, or a down projection that adds on its own."""
     inside, inner = probe.under(found.path), probe.under(mlp.path)
     _name(found, "mlp", mlp)
-    norm = _between(inside, middle, mlp.given)
-    if norm is None and (norm := _between(inside, entering, mlp.given)) is not None:
-        found.parallel = True
-    found.parallel = found.parallel or same(mlp.given, entering)
-    _name(found, "mlp_norm", norm)
-    _written(found, "mlp_output", "mlp", "mlp_post_norm", mlp, writes, -1)
-    down = _first(inner, lambda n: _projects(n) and same(n.returned, mlp.returned))
-    _name(found, "down_proj", down, mlp)
+    down = _first(inner, lambda n: _projects(n) and same(n.returned, worker.returned))
     neurons = down.given if down is not None else None
     act = _first(inner, lambda note: _plain(note) and _as_wide(note, neurons))
-    _name(found, "act_fn", act, mlp)
     wide = [note for note in inner if _projects(note) and _as_wide(note, neurons)]
     gate = next((n for n in wide if act is not None and same(n.returned, act.given)), None)
-    _name(found, "up_proj", next((n for n in wide if n is not gate), gate), mlp)
+    up = next((n for n in wide if n is not gate), gate)
+    read = mlp.given
+    if mlp.path == found.path:  # its layers hang on the block itself
+        read = up.given if up is not None else None
+        found.heads["mlp_input"] = "up_proj > in"
+    norm = _between(inside, middle, read)
+    if norm is None and (norm := _between(inside, entering, read)) is not None:
+        found.parallel = True
+    found.parallel = found.parallel or same(read, entering)
+    _name(found, "mlp_norm", norm)
+    if worker is mlp:
+        _written(found, "mlp_output", "mlp", "mlp_post_norm", mlp, writes, -1)
+    else:
+        _written(found, "mlp_output", "down_proj", "mlp_post_norm", worker, writes, -1)
+    for role, note in (("down_proj", down), ("act_fn", act), ("up_proj", up)):
+        _name(found, role, note, mlp)
     _name(found, "experts", _first(inner, lambda n: any(p.ndim == 3 for p in n.module.parameters(recurse=False))), mlp)
     _name(found, "router", _first(inner, lambda n: n.chooses), mlp)
 
@@ -158,6 +183,7 @@ def _mixes(note: Note) -> bool:
 
 
 def _middle(found: Block, entering: Tensor) -> Tensor | None:
+    """The stream between the contributions, `[batch, seq, hidden_size]`: what entered plus all but the last; None if one is all."""
     total = found.total
     if total is None or len(total.parts) < 2:
         return None

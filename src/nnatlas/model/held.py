@@ -84,6 +84,10 @@ def held_readout(model: BoundModel, at: Tensor) -> Map:
 
 
 def _held_stage(model: BoundModel, stage: str, at: Tensor) -> Map:
+    """One stage of the readout as a linear map of the stream at `at` `[..., hidden_size]`: what attribution shares out by.
+
+    A norm with its scale held as it is there; a soft cap by the ratio of what comes out to what goes in; the rest is linear.
+    """
     word = stage.removeprefix("maybe ").partition(" ")[0]
     norm = model.root.roles["norm"]
     if word == "norm" and not isinstance(norm, Absent):

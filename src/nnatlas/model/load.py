@@ -163,6 +163,10 @@ def _place(name: str) -> str:
 
 
 def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[nn.Module, Any, Any]:
+    """A small random model of a type, with a byte tokenizer and, where it is loaded to see, a small processor.
+
+    What must be set by hand for a type to be small and yet unlike its neutral self stands in its row (`tiny`).
+    """
     from nnatlas import tiny
 
     _require(model_type)
@@ -212,6 +216,10 @@ def _auto(task: str | None, config: Any) -> Any:
 def _pretrained(
     name: str, task: str | None, options: dict[str, Any], tokenizer: Any, processor: Any
 ) -> tuple[nn.Module, Any, Any]:
+    """A checkpoint by Hub id or folder, through the Auto class of the task, with its tokenizer and processor unless given.
+
+    The config is read first, so that a type that this transformers does not know is refused by name before any download.
+    """
     from transformers import AutoConfig, AutoTokenizer, PretrainedConfig
 
     shared: dict[str, Any] = {

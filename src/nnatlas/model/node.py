@@ -137,6 +137,7 @@ class Node:
         return self._node(join(self._path, name), native) if isinstance(native, nn.Module) else None
 
     def _node(self, path: str, module: nn.Module, host: Host | None = None) -> Any:
+        """The node of a module: of the class for its host, a list for a container of modules, else a plain one."""
         host = host or self._owner.hosts.get(path)
         if isinstance(module, nn.ModuleList) and host is None:
             children = [self._node(join(path, str(at)), child) for at, child in enumerate(module)]
@@ -162,6 +163,7 @@ class Node:
         return f"; near: {', '.join(close)}" if close else ""
 
     def __dir__(self) -> list[str]:
+        """What completion offers: values, parts, roles, sizes and native children."""
         host, names = self._host, {"_module", *dict(self._module.named_children())}
         if self._path:
             names |= {"input", "output"}

@@ -165,6 +165,10 @@ def _summands(block: Host) -> tuple[list[Summand], Summand]:
 
 
 def _summand(block: Host, term: Term) -> Summand:
+    """One term of a block's identity as what it is called, the host and point it is read at, and the factors it is times.
+
+    A term is a value's name (`attention_output`, `mlp.routed_output`) or, where no value stands there, a place.
+    """
     if term.place is not None:
         point = point_at(block, block.values["layer_output"], term.place, f", {term.place.text}")
         return Summand(term.place.text.split(" > ")[0].removeprefix("block."), block, point, term.factors)

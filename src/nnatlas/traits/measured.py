@@ -101,6 +101,9 @@ def from_reports(types: Mapping[str, Mapping[str, Any]], versions: Mapping[str, 
 
 
 def _measurement(name: str, reports: Mapping[str, Any]) -> Measurement:
+    """What the loads of one type (default and eager attention) reported, as one: served where the first serves it, and broken,
+    excepted or unread where any of them is.
+    """
     if "error" in reports:
         return Measurement(name, error=reports["error"])
     first, ways = next(iter(reports.values())), list(reports.values())
@@ -204,6 +207,7 @@ def from_text(text: str) -> Kept:
 
 
 def _read(name: str, entry: Mapping[str, Any], keys: list[str], reasons: list[str]) -> Measurement:
+    """One entry of the kept file, whose values are one letter a column and whose reasons are numbers into a list."""
     marks = dict(zip(keys, entry.get("values", "").split(), strict=False))
     return Measurement(
         model_type=name,
