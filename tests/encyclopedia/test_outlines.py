@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nnatlas.encyclopedia import measurements, renewing
-from nnatlas.encyclopedia.flagships import DEFAULTS, flagship
-from nnatlas.encyclopedia.outline import FOLDER, from_text, kept, to_text
+from nnatlas.encyclopedia.flagships import flagship
+from nnatlas.encyclopedia.outline import DEFAULTS, FOLDER, from_text, kept, to_text
 from nnatlas.encyclopedia.own_types import own_types
 from nnatlas.encyclopedia.printout import folded, unfolded
 from nnatlas.errors import InputError
@@ -45,7 +45,7 @@ def test_a_damaged_one_says_so(tmp_path):
 
 def test_figures_say_where_they_are_from():
     assert flagship("apertus").known.startswith("figures of its config.json")
-    assert flagship("phi").known == DEFAULTS
+    assert flagship("xglm").known == DEFAULTS
     for name in measurements.types():
         assert kept(name).known, name
 

@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from nnatlas.encyclopedia.outline import DEFAULTS
+
 KEPT: Final = Path(__file__).parents[1] / "data" / "flagships.json"
-DEFAULTS: Final = "the configuration class's defaults"
 SMALL: Final = "a small configuration, as the class's defaults build no model"
 _NAMED = re.compile(r"similar configuration to that of the \[([\w./-]+)\]")
 

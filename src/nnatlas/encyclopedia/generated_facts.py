@@ -9,9 +9,8 @@ from functools import cached_property
 
 from nnatlas import families
 from nnatlas.encyclopedia import measurements
-from nnatlas.encyclopedia.flagships import DEFAULTS
 from nnatlas.encyclopedia.notes import Mark, Text
-from nnatlas.encyclopedia.outline import Outline, Variant
+from nnatlas.encyclopedia.outline import DEFAULTS, Outline, Variant
 from nnatlas.encyclopedia.words import EVERY, which
 from nnatlas.families._row import Family
 from nnatlas.traits import Measurement

@@ -16,6 +16,8 @@ from nnatlas.errors import InputError
 from nnatlas.values import VISION_HOSTS
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "outlines"
+DEFAULTS: Final = "the configuration class's defaults"
+"""Where figures are from that no named checkpoint stands for."""
 PAIRS, HALVES = "pairs", "halves"
 """How a rotary turns a head: neighbouring dimensions with each other, or the first half with the second."""
 SOFTMAX: Final = "~"
@@ -84,6 +86,11 @@ class Outline:
     vision: Bound = Bound()
     in_tower: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def of_defaults(self) -> bool:
+        """Whether the figures are a configuration class's defaults, which need not be those of the checkpoint it names."""
+        return self.known == DEFAULTS
 
     @property
     def blocks(self) -> int:

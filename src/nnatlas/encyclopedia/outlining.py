@@ -72,8 +72,9 @@ def _tower(tower: Any) -> dict[str, Any]:
     if tower is None:
         return {}
     hosts = [tower.root, *([tower.projector] if tower.projector is not None else [])]
-    block = _bound(tower.blocks[0], [tower.blocks[0], *tower.blocks[0].parts.values()])
-    return {"vision": _bound(tower.root, hosts), "in_tower": tuple(block.cells)}
+    first = tower.blocks[:1]  # a tower may serve its ends alone
+    blocks = [_bound(block, [block, *block.parts.values()]).cells for block in first]
+    return {"vision": _bound(tower.root, hosts), "in_tower": tuple(key for cells in blocks for key in cells)}
 
 
 def _make_known(model_type: str) -> None:

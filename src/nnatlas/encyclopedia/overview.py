@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nnatlas import families, kin
 from nnatlas.encyclopedia import measurements, notes
+from nnatlas.encyclopedia.glyphs import Glyph, glyphs
 from nnatlas.encyclopedia.outline import Bound, Outline
 from nnatlas.encyclopedia.page import named, row_of
 from nnatlas.encyclopedia.words import place_words
@@ -28,6 +29,7 @@ class Entry:
     lede: str
     traits: tuple[str, ...]
     noted: bool
+    glyphs: tuple[Glyph, ...] = ()
 
     @property
     def words(self) -> str:
@@ -43,8 +45,15 @@ def entries(outlines: Outlines) -> tuple[Entry, ...]:
 
 def _entry(model_type: str, family: Family, outline: Outline, noted: bool) -> Entry:
     title, lede = named(family, model_type)
-    traits = measurements.traits_of(family, measurements.measured(model_type), outline)
-    return Entry(model_type, title, lede, traits, noted)
+    found = measurements.measured(model_type)
+    traits = measurements.traits_of(family, found, outline)
+    shown = glyphs(outline, row_of(outline, family), found.facts if found else frozenset())
+    return Entry(model_type, title, lede, traits, noted, shown)
+
+
+def drawn(listed: Iterable[Entry]) -> tuple[Glyph, ...]:
+    """The glyphs that a list of families needs, each once."""
+    return tuple(dict.fromkeys(glyph for entry in listed for glyph in entry.glyphs))
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
@@ -73,7 +82,7 @@ def _compared(entry: Entry, outline: Outline) -> dict[str, Any]:
         "norms": ", ".join(
             first.bound.roles.get(role, "").rpartition(".")[2] for role in _NORMS if role in first.bound.roles
         ),
-        "checkpoint": outline.checkpoint or outline.known,
+        "figures of": outline.known if outline.of_defaults else outline.checkpoint or outline.known,
         **{name: sizes.get(name, "") for name in COMPARED},
         "values it lacks": ", ".join(key for key in VALUES if key not in served and VALUES[key].host != "linear_attn"),
     }

@@ -68,6 +68,12 @@ class FamilyPage:
     kin: tuple[str, ...]
 
     @property
+    def stack(self) -> tuple[int, ...]:
+        """For every block of the stack, which picture it is drawn by."""
+        sorts = {number: at for at, picture in enumerate(self.pictures) for number in picture.numbers}
+        return tuple(sorts[number] for number in sorted(sorts))
+
+    @property
     def block_count(self) -> int:
         return self.outline.blocks
 

@@ -109,7 +109,14 @@ def other_pages(site: Site, all_outlines: Mapping[str, Outline], models: Mapping
     yield from _values(site, all_outlines)
     for key, (trait, having) in traits.items():
         yield _page(
-            site, f"trait/{key}.html", "trait.j2", trait=trait, having=having, count=len(listed), typed=key in TRAITS
+            site,
+            f"trait/{key}.html",
+            "trait.j2",
+            trait=trait,
+            having=having,
+            glyphs=overview.drawn(having),
+            count=len(listed),
+            typed=key in TRAITS,
         )
     for layout, axes, values in overview.layouts():
         yield _page(site, f"layout/{layout.name}.html", "layout.j2", layout=layout, axes=axes, values=values)
@@ -142,6 +149,7 @@ def _front(site: Site, all_outlines: Mapping[str, Outline], listed: Any, traits:
         traits=used,
         versions=versions,
         models=site.models,
+        glyphs=overview.drawn(listed),
         here="Families",
     )
     yield _page(

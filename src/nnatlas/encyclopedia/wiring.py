@@ -158,8 +158,14 @@ def _explained(watch: _Watch) -> dict[str, Any]:
         for at, one in enumerate(out if path not in atoms else ()):
             if not _known(one, atoms):
                 atoms[f"{path}{OUTPUT}{at}" if at else path] = one
-    called = {path: list(dict.fromkeys(names)) for path, names in watch.calls.items() if names}
+    called = {path: _in_order(names) for path, names in watch.calls.items() if names}
     return {"wiring": nodes, "leaves": _by_module(explained(watch.leaves[0], atoms)), "calls": called}
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """Each module at its first call; the softmax at its last, as one for a router may come before the pattern's."""
+    last = max((at for at, name in enumerate(names) if name == SOFTMAX), default=-1)
+    return list(dict.fromkeys(name for at, name in enumerate(names) if name != SOFTMAX or at == last))
 
 
 def _by_module(said: Sum | None) -> Sum | None:

@@ -47,8 +47,22 @@
       body.append(row);
     });
     table.replaceChildren(head(chosen), body);
+    tell(chosen);
     window.nnatlasAddress({ compare: chosen.join(",") });
   };
+
+  const tray = document.querySelector("[data-tray]");
+  const tell = (chosen) => {
+    tray.hidden = chosen.length === 0;
+    tray.querySelector("[data-tray-says]").textContent = chosen.join(", ");
+    tray.querySelector("[data-tray-go]").textContent = chosen.length > 1 ? "See them side by side" : "See it in the table";
+  };
+  // The address holds the filters, so that the way to the table must not change it.
+  tray.querySelector("[data-tray-go]").addEventListener("click", (event) => {
+    event.preventDefault();
+    place.scrollIntoView();
+    place.querySelector("[role=region]").focus({ preventScroll: true });
+  });
 
   const read = () => {
     const chosen = (new URLSearchParams(location.hash.slice(1)).get("compare") || "").split(",");

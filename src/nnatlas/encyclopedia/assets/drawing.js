@@ -77,6 +77,8 @@
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && pinned) pin(pinned); });
 
   const slider = block.querySelector("[data-slider]");
+  const cells = [...block.querySelectorAll("[data-stack] i")];
+  const sorts = [...block.querySelectorAll("[data-go]")];
   const choose = (number) => {
     block.querySelectorAll("[data-blocks]").forEach((shown) => {
       shown.hidden = !shown.dataset.blocks.split(" ").includes(String(number));
@@ -86,8 +88,16 @@
     const caption = block.querySelector(".picture:not([hidden]) figcaption");
     const kind = block.querySelector("[data-kind]");
     if (kind) kind.textContent = caption ? caption.textContent : "";
+    if (slider) slider.value = number;
+    cells.forEach((cell, at) => cell.classList.toggle("here", at === number));
+    const seen = block.querySelector(".picture:not([hidden])");
+    sorts.forEach((sort) => {
+      sort.toggleAttribute("aria-current", seen.dataset.blocks.split(" ").includes(sort.dataset.go));
+    });
     if (pinned && pinned.closest("[hidden]")) pin(pinned);
   };
+  cells.forEach((cell, at) => cell.addEventListener("click", () => choose(at)));
+  sorts.forEach((sort) => sort.addEventListener("click", () => choose(Number(sort.dataset.go))));
   block.querySelector("[data-controls]").hidden = false;
   if (slider) slider.addEventListener("input", () => choose(Number(slider.value)));
   choose(0);
