@@ -297,8 +297,9 @@ class Run:
 
 def current_run(model: BoundModel) -> Run | None:
     """The innermost run open on this model: of those opened here (see `_HERE`), else in this thread."""
-    thread, opened = threading.get_ident(), (known() for known in reversed(_HERE.get()))
-    for run in (*opened, *reversed(model.runs)):
+    thread = threading.get_ident()
+    for known in reversed(_HERE.get()):
+        run = known()
         if run is not None and run.model is model and run.state is OPEN and run._thread == thread:
             return run
-    return None
+    return next((run for run in reversed(tuple(model.runs)) if run._thread == thread), None)
