@@ -5,21 +5,24 @@
 #   make bench   the budgets, each beside bare PyTorch       make types   mypy
 #   make docs    the generated pages of docs/               make matrix  run every model type and keep what it serves
 #   make check   lint, types and test                        make clean   remove .venv and caches
+#   make versions   the suite on every Python and on the oldest transformers, each in an environment of its own
 #
-# Another interpreter or another torch:  make test PYTHON=python3.12 TORCH='torch==2.12.*'
+# Another interpreter, torch or transformers goes into an environment of its own, since one that is there stays as it is:
+#   make test VENV=.venv-3.12 PYTHON=python3.12 TORCH='torch==2.12.*' TRANSFORMERS='transformers==5.20.*'
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
+TRANSFORMERS ?= transformers
 WORKERS ?= 2
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.nnatlas-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install lens test lint types bench docs matrix check format clean
+.PHONY: help install lens test versions lint types bench docs matrix check format clean
 
 help:
-	@sed -n '2,8s/^# \{0,1\}//p' $(MAKEFILE_LIST)
+	@sed -n '2,9s/^# \{0,1\}//p' $(MAKEFILE_LIST)
 
 install: $(STAMP)
 
@@ -33,7 +36,7 @@ $(BIN)/python:
 $(STAMP): pyproject.toml | $(BIN)/python
 	@$(BIN)/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' \
 		|| $(BIN)/python -m pip install '$(TORCH)'
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' '$(TRANSFORMERS)'
 	@touch $@
 
 lens: $(STAMP)
@@ -42,6 +45,11 @@ lens: $(STAMP)
 # Two workers with one torch thread each: more threads than cores would make both slower.
 test: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+versions:
+	$(MAKE) test VENV=.venv-3.12 PYTHON=python3.12
+	$(MAKE) test VENV=.venv-3.13 PYTHON=python3.13
+	$(MAKE) test VENV=.venv-oldest TRANSFORMERS='transformers==5.20.0'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -68,4 +76,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-* .pytest_cache .ruff_cache .mypy_cache .hypothesis
