@@ -1,12 +1,17 @@
-"""Models of types that nnatlas has never heard of: Llama copied under another name, its parts renamed, and one scrambled."""
+"""Models of types that nnatlas has never heard of: known ones copied under other names, parts renamed, and some scrambled."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
 import torch
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaDecoderLayer, LlamaMLP, LlamaRMSNorm
 
+from nnatlas import families
+from nnatlas.tiny import tiny_model
 from nnatlas.tiny.weights import perturb
 
 
@@ -64,3 +69,27 @@ def stranger(block: type[nn.Module] | None = None, whole: type[ZzzForCausalLM] =
             model.model.layers = nn.ModuleList(block(config, at) for at in range(config.num_hidden_layers))
         perturb(model)
     return model.eval()
+
+
+def copied(model_type: str, name: str) -> PreTrainedModel:
+    """A small model of a type that has a row, under a type's name that has none."""
+    row = families.find(model_type)
+    assert row is not None
+    module = tiny_model(model_type, row.tiny)
+    config = type(module.config)
+    module.config.__class__ = type(f"{name.title()}Config", (config,), {"model_type": name})
+    return module
+
+
+def disturbed(module: PreTrainedModel, path: str, disturb: Callable[[Tensor], Tensor]) -> PreTrainedModel:
+    """The model with what every module of the path gives changed inside its own forward, where no module shows it."""
+    for at, part in module.named_modules():
+        if fnmatchcase(at, path):
+            kind = type(part)
+
+            def forward(self: nn.Module, *args: object, kind: type[nn.Module] = kind, **kwargs: object) -> object:
+                given = kind.forward(self, *args, **kwargs)
+                return (disturb(given[0]), *given[1:]) if isinstance(given, tuple) else disturb(given)
+
+            part.__class__ = type(f"Disturbed{kind.__name__}", (kind,), {"forward": forward})
+    return module

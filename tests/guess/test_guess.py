@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.guess.strangers import RenamedBlock, ScrambledBlock, TurnedZzz, stranger
+from tests.guess.strangers import RenamedBlock, ScrambledBlock, TurnedZzz, copied, disturbed, stranger
 
 import nnatlas
 from nnatlas.bind import bind
@@ -62,6 +62,45 @@ def test_a_scrambled_llama_is_refused_with_the_law() -> None:
 def test_logits_that_no_readout_explains_are_refused_with_the_law() -> None:
     with pytest.raises(UnsupportedFamily, match=r"head.* law does not hold"):
         nnatlas.load(stranger(whole=TurnedZzz))
+
+
+BLOCKS = {"llama": "model.layers.*", "gpt2": "transformer.h.*", "mixtral": "model.layers.*", "gemma2": "model.layers.*"}
+
+
+@pytest.mark.parametrize("model_type", BLOCKS)
+def test_copies_under_new_names_bind_are_proven_and_serve_what_their_own_rows_do(model_type: str) -> None:
+    with pytest.warns(GuessedFamily, match=f"'{model_type}9'.*guessed") as warned:
+        model = nnatlas.load(copied(model_type, f"{model_type}9"))
+    assert "Not proven" not in str(warned[0].message)
+    assert check(model).passed
+    known = nnatlas.load(f"tiny:{model_type}")
+    assert served(known) - served(model) == set() and served(model) >= INTERIOR
+
+
+INTERIOR = {f"self_attn.attention_{name}" for name in ("queries", "scores", "probabilities", "head_contributions")}
+
+
+@pytest.mark.parametrize("model_type", BLOCKS)
+def test_scrambled_copies_are_refused_with_the_law(model_type: str) -> None:
+    block = BLOCKS[model_type].removesuffix("*") + "[0-9]"
+    scrambled = disturbed(copied(model_type, "scrambled"), block, lambda stream: stream.flip(-1))
+    with pytest.raises(UnsupportedFamily, match=r"'scrambled'; one was guessed.* residual.* law does not hold"):
+        nnatlas.load(scrambled)
+
+
+def test_a_factor_that_no_config_states_is_refused() -> None:
+    weighed = disturbed(copied("gpt2", "weighed"), "transformer.h.[0-9]", lambda stream: stream * 0.37)
+    with pytest.raises(UnsupportedFamily, match="residual"):
+        nnatlas.load(weighed)
+
+
+DRAFTED = "gpt2 gpt_neox gptj phi3 olmo2 cohere gemma2 granite exaone4 helium biogpt gpt_oss qwen3_moe"
+
+
+@pytest.mark.parametrize("model_type", DRAFTED.split())
+def test_drafts_of_known_types_pass_every_law(model_type: str) -> None:
+    module = nnatlas.load(f"tiny:{model_type}")._module
+    assert not check(nnatlas.model.StandardizedTransformer(bind(module, draft(module).family()))).failures
 
 
 def test_a_row_of_ones_own_is_taken_as_it_is(recwarn: pytest.WarningsRecorder) -> None:

@@ -104,6 +104,24 @@ def _attention(found: Block, probe: Probe, attention: Note, writes: Note | None,
             _name(found, f"{role}_norm", normed, attention)
             _split(found, role, normed, heads)
         _name(found, f"{role}_proj", linear, attention)
+        if linear is None and any(_piece(note, heads) for note in inner if _projects(note)):
+            found.heads |= _UNROTATED.get(role, {})
+
+
+_UNROTATED = {
+    "q": {"unrotated_queries": "same as attention_queries"},
+    "k": {"unrotated_keys": "same as attention_keys"},
+}
+
+
+def _piece(fused: Note, heads: Tensor) -> bool:
+    """Whether a fused projection's output holds these heads side by side as they enter attention, so that nothing turned them."""
+    flat = heads.transpose(1, 2).flatten(2)
+    width = flat.shape[-1]
+    if fused.returned is None or fused.returned.ndim != 3 or fused.returned.shape[:2] != flat.shape[:2]:
+        return False
+    starts = range(0, fused.returned.shape[-1] - width + 1, heads.shape[-1])
+    return any(same(fused.returned[..., at : at + width], flat) for at in starts)
 
 
 def _split(found: Block, role: str, normed: Note, heads: Tensor) -> None:

@@ -120,6 +120,24 @@ def _ends(found: Draft, module: Any, seen: Probe, path: str) -> None:
     readout += _scaled(_returned(seen, head), seen.logits, module.config)
     if (said := " | ".join(readout)) != USUAL.readout:
         found.other["readout"] = said
+    if beside := _beside(seen, f"{path}.0", named["embed_tokens"]):
+        found.other["passes"] = " ".join(
+            f"base.{at[len(base) + 1 :]}" if base and at.startswith(f"{base}.") else f"root.{at}" for at in beside
+        )
+
+
+def _beside(seen: Probe, first: str, embedding: str) -> list[str]:
+    """Modules with parameters that were done before the first block began and are not the embedding: positions, norms on it."""
+    starts = seen.notes[first].began
+    early = [
+        at for at, note in seen.notes.items() if 0 < note.ended < starts and any(True for _ in note.module.parameters())
+    ]
+    alone = [at for at in early if not _within(at, embedding) and not _within(embedding, at)]
+    return [at for at in alone if not any(_within(at, other) and at != other for other in alone)]
+
+
+def _within(path: str, other: str) -> bool:
+    return f"{path}.".startswith(f"{other}.")
 
 
 def _given(seen: Probe, path: str) -> Tensor | None:
