@@ -9,7 +9,8 @@ import torch
 from tests.vision.wrappers import pictured, wrapper
 from torch.overrides import TorchFunctionMode
 
-from nnatlas.errors import AlreadyRan, NotInRun, ReadOnly, Unavailable
+from nnatlas.errors import AlreadyRan, InputError, NotInRun, ReadOnly, Unavailable
+from nnatlas.model import load
 
 PROMPT = "What is it?"
 SCATTERING = ["llava", "aya_vision", "cohere2_vision", "gemma3", "idefics3", "mistral3", "qwen2_5_vl", "gemma4"]
@@ -96,6 +97,62 @@ def test_deepstack_adds_features_behind_the_first_blocks() -> None:
         model.layers[0].added_features
 
 
+def test_an_image_that_enters_in_front_of_several_blocks_is_served_at_each() -> None:
+    """Granite 4 Vision adds features in its text model's own loop, by no call: what stands there afterwards is the value."""
+    model = wrapper("granite4_vision")
+    with torch.no_grad(), model.trace(PROMPT, images=[pictured()]):
+        mask = model.vision.image_token_mask
+        leaving = [model.layers[0].layer_output.clone(), model.layers[0].image_stream.clone()]
+        entering = model.layers[1].layer_input.clone()
+        with pytest.raises(AlreadyRan, match=r"layers\[0\]\.image_stream"):
+            model.layers[0].image_stream
+        assert model.layers[2].image_stream.shape == leaving[1].shape
+    assert torch.equal(entering[mask], leaving[1]) and not torch.allclose(leaving[0][mask], leaving[1], atol=1e-3)
+    with torch.no_grad(), model.trace(PROMPT, images=[pictured()]):
+        model.layers[0].image_stream = leaving[0][mask]  # nothing is added here
+        assert torch.equal(model.layers[1].layer_input, leaving[0])
+    with model.trace("text alone"), pytest.raises(Unavailable, match="was given no images"):
+        model.layers[0].image_stream
+
+
+def test_where_noughts_enter_the_first_block_the_features_are_said_to_come_later() -> None:
+    from nnatlas import families, tiny
+    from nnatlas.families import wrappers
+
+    given = {
+        **wrappers.find("granite4_vision").tiny,
+        "deepstack_layer_map": [[-1, 2]],
+        "spatial_target_layers": [1, 3, 1, 3],
+    }
+    model = load(tiny.tiny_model("granite4_vision", given, task="image-text-to-text"))
+    assert "noughts enter the first block" in model.support()["vision.image_features"]
+    assert [at for at, block in enumerate(model._owner.blocks) if "image_stream" in block.values] == [0, 1, 2]
+
+
+def test_an_image_in_front_of_the_text_has_no_ids_but_a_mask() -> None:
+    model = wrapper("git")
+    with torch.no_grad(), model.trace(PROMPT, images=[pictured()]) as run:
+        mask = model.vision.image_token_mask
+        assert mask.shape[1] == run.input_size[1] + 17 and mask[0, :17].all() and not mask[0, 17:].any()
+        features, entering = model.vision.image_features, model.layers[0].layer_input
+        assert torch.equal(entering[mask], features) and model.logits.shape[1] == mask.shape[1]
+    for pictures in ([pictured(), pictured(1)], [[pictured()], []]):
+        with pytest.raises(InputError, match="one picture with each prompt"):
+            model.trace(
+                [PROMPT] * 2 if len(pictures[-1:]) and isinstance(pictures[-1], list) else PROMPT, images=pictures
+            )
+
+
+@pytest.mark.parametrize("model_type", ["chameleon", "emu3", "apertus1p5"])
+def test_pictures_made_into_codes_enter_as_the_codes_embeddings(model_type: str) -> None:
+    model = wrapper(model_type)
+    with torch.no_grad(), model.trace(PROMPT, images=[pictured()]):
+        mask, features = model.vision.image_token_mask, model.vision.image_features
+        assert torch.equal(model.layers[0].layer_input[mask], features)
+    table = model.embed_tokens._module.weight
+    assert ((features[:, None] - table).abs().amax(-1).amin(-1) == 0).all()
+
+
 @pytest.mark.parametrize("model_type", ["mllama", "idefics"])
 def test_cross_attention_wrappers_say_where_the_image_enters_instead(model_type: str) -> None:
     model = wrapper(model_type)
@@ -179,5 +236,5 @@ def test_other_models_have_no_tower_and_say_why() -> None:
     text = load("tiny:llama")
     with pytest.raises(Unavailable, match="reads text alone"):
         text.vision
-    with pytest.raises(Unavailable, match="VQ-VAE"):
-        load("tiny:chameleon").vision
+    with pytest.raises(Unavailable, match="proteins, not images"):
+        load("tiny:evolla").vision

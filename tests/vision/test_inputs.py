@@ -48,6 +48,13 @@ def test_chat_messages_carry_images() -> None:
     expected = logits(model, written, images=[pictured()], add_special_tokens=False)
     got = logits(model, talk)
     assert torch.equal(got[:, -expected.shape[1] :].argmax(-1)[:, -1], expected.argmax(-1)[:, -1])
+    with pytest.raises(InputError, match="1 places without a picture; images= has 2"):
+        model.trace([{"role": "user", "content": [{"type": "image"}]}], images=[pictured(), pictured()])
+    several = logits(model, [talk, [{"role": "user", "content": "text"}]])
+    assert torch.allclose(several[0, -got.shape[1] :], got[0], atol=1e-4)
+    mixed = [{"role": "user", "content": [{"type": "image"}, *pieces]}]
+    both = [{"role": "user", "content": [{"type": "image", "image": pictured(1)}, *pieces]}]
+    assert torch.equal(logits(model, mixed, images=[pictured(1)]), logits(model, both))
     empty = [{"role": "user", "content": [{"type": "image"}, pieces[1]]}]
     assert torch.equal(logits(model, empty, images=[pictured()]), got)
     with pytest.raises(InputError, match="carry their images already"):
@@ -69,6 +76,8 @@ def test_what_cannot_be_run_says_what_to_type() -> None:
     model, picture = wrapper("aya_vision"), pictured()
     for given, said in (
         (dict(inputs="<image><image>", images=[picture]), "2 places '<image>' for 1 images"),
+        (dict(inputs="<image> of what?"), r"1 places '<image>' for no images: trace\(prompt, images="),
+        (dict(inputs="a", images=[picture, "https://x.org/a.png"]), "picture 1 of 2: no picture is fetched"),
         (dict(inputs=["a", "b"], images=[picture]), r"2 prompts need 2 lists of images.*got 1 entries"),
         (dict(inputs=[[1, 2], [3, 4]], images=[[picture], []]), "with images= the prompt is a string"),
     ):

@@ -11,19 +11,20 @@ from tests.vision.wrappers import wrapper
 from torch import Tensor
 from torch.nn import functional as F
 
+from nnatlas.check.vision.sighted import picture
 from nnatlas.errors import AlreadyRan, ReadOnly
 from nnatlas.model import load
 
 PROMPT = "What is it?"
 
 
-def sized(model: Any, rows: int, columns: int, seed: int) -> Tensor:
-    """Noise `[3, height, width]`, so many patches high and wide: the small processor takes pixels as they are."""
+def sized(model: Any, rows: int, columns: int, seed: int) -> Any:
+    """Noise so many patches high and wide, after the small processor."""
     side = model.vision.patch_size
-    return torch.randn(3, rows * side, columns * side, generator=torch.Generator().manual_seed(seed))
+    return picture(seed).resize((columns * side, rows * side))
 
 
-def inside(model: Any, pictures: list[Tensor], block: int = 0) -> SimpleNamespace:
+def inside(model: Any, pictures: list[Any], block: int = 0) -> SimpleNamespace:
     attention = model.vision.layers[block].self_attn
     with torch.no_grad(), model.trace(PROMPT, images=pictures):
         return SimpleNamespace(
@@ -65,10 +66,10 @@ def test_two_images_of_different_sizes_are_two_groups(model_type: str) -> None:
 
 def test_windows_are_groups_where_the_block_has_windows_and_images_where_it_has_none() -> None:
     model = wrapper("qwen2_5_vl")
-    windowed, full = (inside(model, [sized(model, 4, 4, 0), sized(model, 4, 6, 1)], block) for block in (0, 1))
-    assert full.groups.bincount().tolist() == [16, 24]
-    assert windowed.groups.bincount().tolist() == [4] * 10  # windows of two by two patches here
-    assert windowed.pattern.shape[0] == 10 and full.pattern.shape == (2, model.vision.num_heads, 24, 24)
+    windowed, full = (inside(model, [sized(model, 4, 4, 0), sized(model, 4, 12, 1)], block) for block in (0, 1))
+    assert full.groups.bincount().tolist() == [16, 48]
+    assert windowed.groups.bincount().tolist() == [4] * 16  # windows of two by two patches here
+    assert windowed.pattern.shape[0] == 16 and full.pattern.shape == (2, model.vision.num_heads, 48, 48)
     assert torch.allclose(windowed.pattern.sum(-1), torch.ones(()))
 
 
@@ -105,11 +106,11 @@ def test_an_edit_of_the_second_images_queries_reaches_it_under_the_configured_at
 def test_knocking_out_keys_of_each_image_by_its_groups() -> None:
     """The block-diagonal mask of what belongs together, from `attention_groups`, is the one that the pattern has."""
     model = wrapper("qwen2_vl")
-    found = inside(model, [sized(model, 4, 8, 0), sized(model, 4, 4, 1), sized(model, 2, 2, 2)])
+    found = inside(model, [sized(model, 4, 8, 0), sized(model, 4, 4, 1), sized(model, 12, 4, 2)])
     together = found.groups[:, None] == found.groups
     scores = found.queries @ found.keys.mT * found.queries.shape[-1] ** -0.5
     whole = scores.masked_fill(~together, -torch.inf).softmax(-1)
-    blocks = [torch.block_diag(*(row[head, :n, :n] for row, n in zip(found.pattern, (32, 16, 4), strict=True)))
+    blocks = [torch.block_diag(*(row[head, :n, :n] for row, n in zip(found.pattern, (32, 16, 48), strict=True)))
               for head in range(model.vision.num_heads)]  # fmt: skip
     assert torch.allclose(torch.stack(blocks), whole[0], atol=1e-5)
 

@@ -19,6 +19,7 @@ from nnatlas.bind.paths import above
 from nnatlas.bind.tower import BoundTower
 from nnatlas.engine.inputs import Batch, Preparer, _is_chat
 from nnatlas.errors import InputError
+from nnatlas.model.pictures import listed, opened, pictures_in, with_places
 
 _BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_embeds_position_mask")
 _BY_TOKEN_AND_IMAGE = ("image_attention_mask", "cross_attention_mask")
@@ -37,11 +38,7 @@ class ImagePreparer(Preparer):
         super().__init__(module, tokenizer, positions)
         self.tower, self.processor = tower, processor
         if "pixel_values" not in self._forward:  # it hands on whatever else it is called with
-            reader = above(module, tower.root.path)[-1]
-            self._forward |= set(inspect.signature(inspect.unwrap(type(reader).forward)).parameters) - {
-                "self",
-                "kwargs",
-            }
+            self._forward |= _parameters(above(module, tower.root.path)[-1])
 
     def __call__(self, inputs: Any, keywords: Mapping[str, Any], also: Iterable[str] = ()) -> Batch:
         """As for text where no image is given; else every row goes through the processor by itself, and the rows are joined.
@@ -50,7 +47,8 @@ class ImagePreparer(Preparer):
         """
         images = keywords.get("images")
         rest = {name: value for name, value in keywords.items() if name != "images"}
-        if images is None and not (_is_chat(inputs) and _pictures_in(inputs)):
+        if images is None and not (_is_chat(inputs) and pictures_in(inputs)):
+            self._refuse_places(inputs)
             return super().__call__(inputs, rest, also)
         for_processor, for_call = self._known(tuple(also)).sort(rest)
         batch = self._joined([self._row(text, own, for_processor) for text, own in self._rows(inputs, images)])
@@ -64,21 +62,38 @@ class ImagePreparer(Preparer):
         """Each prompt with its own pictures."""
         if self.processor is None:
             raise InputError(
-                "this model was loaded without a processor: load(..., processor=...), or hand in pixel_values"
+                f"this model was loaded without a processor{_without_torchvision()}: load(..., processor=...)"
             )
         if _is_chat(inputs):
-            return [self._from_chat(talk, images) for talk in ([inputs] if isinstance(inputs[0], Mapping) else inputs)]
+            talks = [inputs] if isinstance(inputs[0], Mapping) else inputs
+            shared = [None] * len(talks) if images is None else _shared_out(images, talks)
+            return [self._from_chat(talk, own) for talk, own in zip(talks, shared, strict=True)]
         texts = [inputs] if isinstance(inputs, str) else inputs
         if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
             raise InputError("with images= the prompt is a string, a list of strings, or chat messages")
         return list(zip(texts, _shared_out(images, texts), strict=True))
 
-    def _from_chat(self, talk: Sequence[Mapping[str, Any]], images: Any) -> tuple[str, list[Any]]:
-        own = _pictures_in(talk)
-        if images is not None and own and None not in own:
+    def _from_chat(self, talk: Sequence[Mapping[str, Any]], images: list[Any] | None) -> tuple[str, list[Any]]:
+        """Messages as the processor's template writes them; places without a picture take theirs from `images`, in order."""
+        own = pictures_in(talk)
+        lacking = own.count(None)
+        if own and not lacking and images:
             raise InputError("the messages carry their images already; leave images= away")
-        text = self.processor.apply_chat_template(list(talk), tokenize=False, add_generation_prompt=True)
-        return text, [_opened(one) for one in (own if images is None else _listed(images))]
+        if own and lacking != len(images or ()):
+            raise InputError(f"the messages have {lacking} places without a picture; images= has {len(images or ())}")
+        text = self.processor.apply_chat_template(with_places(talk), tokenize=False, add_generation_prompt=True)
+        more = iter(images or ())
+        filled = [next(more) if one is None else opened(one) for one in own]
+        return text, [*filled, *more]
+
+    def _refuse_places(self, inputs: Any) -> None:
+        """A text with places for pictures, of which none was handed in, would be read with noughts in them, or worse."""
+        sign = getattr(self.processor, "image_token", None)
+        texts = [inputs] if isinstance(inputs, str) else inputs if isinstance(inputs, list | tuple) else []
+        for text in (one for one in texts if isinstance(one, str) and isinstance(sign, str) and sign in one):
+            raise InputError(
+                f"the prompt has {text.count(sign)} places {sign!r} for no images: trace(prompt, images=[...])"
+            )
 
     def _row(self, text: str, pictures: list[Any], for_processor: Batch) -> Batch:
         """One prompt through the processor; pictures without a place in the text stand in front of it, a line each."""
@@ -88,6 +103,10 @@ class ImagePreparer(Preparer):
             text, places = f"{sign}\n" * len(pictures) + text, len(pictures)
         if places != len(pictures):
             raise InputError(f"the prompt has {places} places {sign!r} for {len(pictures)} images: {text!r}")
+        if self.tower.wrapper.in_front and len(pictures) != 1:
+            raise InputError(
+                f"this model takes one picture with each prompt, which stands in front of it; got {len(pictures)}"
+            )
         given = {"text": [text], "return_tensors": "pt", **for_processor}
         return dict(self.processor(**given, images=pictures) if pictures else self.processor(**given))
 
@@ -160,36 +179,37 @@ def _filled(value: Tensor, sizes: list[int]) -> Tensor:
     return grown
 
 
-def _shared_out(images: Any, texts: Sequence[str]) -> list[list[Any]]:
+def _shared_out(images: Any, prompts: Sequence[Any]) -> list[list[Any]]:
     """The pictures of each prompt: a list of lists, or for one prompt simply its pictures."""
-    given = _listed(images)
+    given = listed(images)
     nested = [one for one in given if isinstance(one, list | tuple)]
-    if not nested and len(texts) == 1:
-        return [[_opened(one) for one in given]]
-    if len(given) != len(texts) or (nested and len(nested) != len(given)):
+    if not nested and len(prompts) == 1:
+        return [_all_opened(given)]
+    if len(given) != len(prompts) or (nested and len(nested) != len(given)):
         raise InputError(
-            f"{len(texts)} prompts need {len(texts)} lists of images, such as images=[[first], [], [second, third]]; "
+            f"{len(prompts)} prompts need {len(prompts)} lists of images, such as images=[[first], [], [second, third]]; "
             f"got {len(given)} entries, {len(nested)} of them lists"
         )
-    return [[_opened(one) for one in _listed(own)] for own in given]
+    return [_all_opened(listed(own)) for own in given]
 
 
-def _listed(images: Any) -> list[Any]:
-    return list(images) if isinstance(images, list | tuple) else [images]
+def _all_opened(pictures: list[Any]) -> list[Any]:
+    """Each picture opened; an error says which one it was."""
+    found = []
+    for at, one in enumerate(pictures):
+        try:
+            found.append(opened(one))
+        except InputError as fault:
+            raise InputError(f"picture {at} of {len(pictures)}: {fault}") from None
+    return found
 
 
-def _opened(picture: Any) -> Any:
-    """A picture; a path is opened with Pillow."""
-    if isinstance(picture, str | bytes) or hasattr(picture, "__fspath__"):
-        from PIL import Image
-
-        with Image.open(picture) as found:
-            return found.convert("RGB")
-    return picture
+def _parameters(module: nn.Module) -> set[str]:
+    return set(inspect.signature(inspect.unwrap(type(module).forward)).parameters) - {"self", "kwargs"}
 
 
-def _pictures_in(talk: Sequence[Any]) -> list[Any]:
-    """The pictures that chat messages carry; None for a place whose picture comes by `images=`."""
-    messages = [one for part in talk for one in (part if isinstance(part, list | tuple) else [part])]
-    pieces = [piece for one in messages if isinstance(one["content"], list) for piece in one["content"]]
-    return [piece.get("image") for piece in pieces if piece.get("type") == "image"]
+def _without_torchvision() -> str:
+    """What may have kept a processor from being made."""
+    from transformers.utils import is_torchvision_available
+
+    return "" if is_torchvision_available() else " (many need torchvision, which is not installed)"

@@ -24,7 +24,7 @@ from nnatlas.model.transformer import StandardizedTransformer
 TINY = "tiny:"
 BUNDLED = "apex-1"
 FREE_ID = 300
-_OF_WRAPPERS = ("vision_config", "vq_config", "image_token_id", "image_token_index")
+_OF_WRAPPERS = ("vision_config", "vq_config", "image_token_id", "image_token_index", "protein_encoder_config")
 NO_IMAGES = "this model reads text alone"
 NO_WRAPPER = "nobody has written down how images get into this type yet"
 
@@ -72,6 +72,7 @@ def wrap(
     """Bind a built module to its family's row; without one, to a row that is guessed and proven (`nnatlas.guess`)."""
     if isinstance(getattr(module, "_orig_mod", None), nn.Module):
         raise InputError("this module is compiled: hooks inside are not looked at. Load the module itself")
+    module = _inside(module)
     rows = _rows(module) if family is None else [family.parsed()]
     if not rows:
         from nnatlas.guess import guess  # proves by running the laws, which themselves need models
@@ -82,6 +83,15 @@ def wrap(
         with contextlib.suppress(RowDoesNotFit):
             return _standard(module, row, tokenizer, processor)
     return _standard(module, last, tokenizer, processor)
+
+
+def _inside(module: Any) -> nn.Module:
+    """The model that PEFT has put adapters into, in place of the wrapper around it, which computes the same.
+
+    A wrapper that puts tokens of its own in front of the prompt is more than what is inside it, and stays.
+    """
+    inner = module.get_base_model() if hasattr(module, "get_base_model") else module
+    return module if inner is getattr(module, "base_model", None) else inner
 
 
 def _standard(module: nn.Module, row: Family, tokenizer: Any, processor: Any) -> StandardizedTransformer:
@@ -115,7 +125,11 @@ def _rows(module: nn.Module) -> list[Family]:
     config = getattr(module, "config", None)
     kind = getattr(config, "model_type", None)
     if kind is None:
-        raise InputError(f"{type(module).__name__} is not a transformers model: it has no config with a model_type")
+        within = hasattr(getattr(module, "module", None), "config")  # as DataParallel has it
+        raise InputError(
+            f"{type(module).__name__} is not a transformers model: it has no config with a model_type"
+            + ("; hand in the model inside it, its .module" if within else "")
+        )
     text = config.get_text_config() if config is not None and hasattr(config, "get_text_config") else config
     outer, inner = families.find(kind), families.find(getattr(text, "model_type", kind))
     if outer is not None and inner is not None and outer is not inner:
@@ -243,12 +257,19 @@ def _pretrained(
 def _processor(name: str, shared: dict[str, Any]) -> Any:
     """The processor saved beside a wrapper; None where there is none, and the model is used on text alone."""
     from transformers import AutoProcessor
+    from transformers.utils import is_torchvision_available
 
     try:
         found = AutoProcessor.from_pretrained(name, **shared)
     except (OSError, ValueError):
         return None
     except (ImportError, AttributeError) as fault:  # some ask for torchvision, and stumble where it is not installed
-        warnings.warn(f"the processor of {name} cannot be made here, so images= is not taken: {fault}", stacklevel=2)
+        missing = (
+            ""
+            if is_torchvision_available()
+            else ". Many need torchvision, which is not installed: pip install torchvision"
+        )
+        said = f"the processor of {name} cannot be made here, so images= is not taken: {fault}{missing}"
+        warnings.warn(said, stacklevel=2)
         return None
     return found if hasattr(found, "image_processor") else None

@@ -201,3 +201,5 @@ FORMS: dict[str, Form] = {
         in_tiles,
     )
 }
+ANY_SIZE = ("packed", "squares", "flat_squares")
+"""Forms in which the pictures of a call may differ in size."""

@@ -16,11 +16,13 @@ from transformers import BatchFeature
 
 from nnatlas.errors import InputError
 
-from .pictures import FORMS, Pixels, side_of
+from .pictures import ANY_SIZE, FORMS, Pixels, side_of
 from .tokenizer import byte_tokenizer
 
 IMAGE = "<image>"
 BYTES = 256
+LONGEST = 3
+"""Squares that a picture is at most long or high."""
 
 
 class TinyProcessor:
@@ -69,13 +71,17 @@ class TinyProcessor:
         return self.tokenizer.apply_chat_template(plain, **{"tokenize": False, **keywords})
 
     def picture(self, given: Any) -> Tensor:
-        """A picture `[3, side, side]` between -1 and 1."""
-        side = side_of(self.vision)
-        if isinstance(given, Tensor):
-            return given
-        small = given.convert("RGB").resize((side, side))
+        """A picture `[3, height, width]` between -1 and 1."""
+        wide, high = self._size(*given.size)
+        small = given.convert("RGB").resize((wide, high))
         flat = torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8)
-        return flat.reshape(side, side, 3).permute(2, 0, 1).float() / 127.5 - 1
+        return flat.reshape(high, wide, 3).permute(2, 0, 1).float() / 127.5 - 1
+
+    def _size(self, wide: int, high: int) -> tuple[int, int]:
+        """What a picture is resized to: a square, or as many side by side as it is about as long as, where any size is taken."""
+        side = side_of(self.vision)
+        longer = min(LONGEST, round(max(wide, high) / min(wide, high))) if self.form in ANY_SIZE else 1
+        return (side * longer, side) if wide > high else (side, side * longer)
 
     def pixels(self, pictures: Sequence[Tensor]) -> Pixels:
         """What the forward takes of these pictures."""
