@@ -195,10 +195,10 @@ def test_pull_prints_the_folder(smollm2_folder):
         (["lens", "tiny:llama", "x", "--value", "layers.*.nothing"], "no value is called 'layers.*.nothing'"),
         (
             ["lens", "tiny:llama", "x", "--html", "no/such/folder/x.html"],
-            "cannot write 'no/such/folder/x.html': No such",
+            "cannot write 'no/such/folder/x.html': there is no folder",
         ),
-        (["lens", "tiny:llama", "x", "--dtype", "float99"], "'float99' is no dtype; there are float32, "),
-        (["show", "tiny:nothing"], "no language model of type 'nothing'"),
+        (["lens", "tiny:llama", "x", "--dtype", "float99"], "--dtype 'float99': models compute in float32, "),
+        (["show", "tiny:nothing"], "no model type 'nothing'; nnatlas families lists them"),
         (["show", "tiny:llama", "layers.9"], "no part 'layers.9': block 9 of 4: they are numbered 0 to 3"),
         (["show", "tiny:llama", "layers.0.nope"], "there is no module 'nope'"),
         (["support", "./no-such-folder"], "there is no such folder, and it is no Hub id"),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Html, Json, console, deliver, progress
+from nnatlas.cli.output import Html, Json, Png, Prompt, deliver, progress
 
 if TYPE_CHECKING:
     from nnatlas.readouts import LogitAttribution
 
-Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help='The text to read; "-" takes it from stdin.')]
 Target = Annotated[
     str | None, typer.Option("--target", metavar="TOKEN", help="The token whose logit it is; by default the likeliest.")
 ]
@@ -29,8 +27,9 @@ Position = Annotated[
 TopK = Annotated[int, typer.Option("--top", metavar="K", min=0, help="Also list the K largest shares.")]
 
 
+@models.takes_model
 def attribute(
-    model: models.Model,
+    of: models.Loaded,
     prompt: Prompt,
     target: Target = None,
     against: Against = None,
@@ -39,29 +38,21 @@ def attribute(
     top: TopK = 5,
     json: Json = False,
     html: Html = None,
-    dtype: models.Dtype = None,
-    device: models.Device = None,
-    attn: models.Attention = None,
-    revision: models.Revision = None,
-    trust_remote_code: models.TrustRemoteCode = False,
+    png: Png = None,
 ) -> None:
     """Share a token's logit out to what wrote it: direct logit attribution.
 
     The last stream is a sum of what each layer wrote; read out with the final norm's scale held, each part has a share
     of the logit, and the shares sum to it.  Effects through later layers are not in a share.
     """
-    loaded = models.load(
-        model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
-    )
-    text = sys.stdin.read() if prompt == "-" else prompt
+    loaded = of.model
     with progress("sharing the logit out"):
         from nnatlas.readouts import logit_attribution
 
         part: Any = by
-        found = logit_attribution(loaded, text, target, against, by=part, position=position)
-    deliver(found, lambda: {"model": model, "prompt": text, **_data(found, top)}, json, html)
-    if top and not json and html is None:
-        console().print(_largest(found, top), soft_wrap=True)
+        found = logit_attribution(loaded, prompt, target, against, by=part, position=position)
+    data = lambda: {"model": of.name, "prompt": prompt, **_data(found, top)}
+    deliver(found, data, json, html, png, below=_largest(found, top) if top else None)
 
 
 def _largest(found: LogitAttribution, k: int) -> Any:

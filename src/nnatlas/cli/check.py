@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Json, console, print_json, progress
+from nnatlas.cli.output import Json, console, print_json, progress, to_file
 from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,13 +32,16 @@ Vision = Annotated[
 Stale = Annotated[
     bool, typer.Option("--stale", help="With --all: only types whose row has changed since they were measured.")
 ]
-Processes = Annotated[int, typer.Option(metavar="N", min=1, help="With --all: the processes that share the types.")]
+Processes = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="With --all: the processes that share the types; by default 2.")
+]
 Seconds = Annotated[
-    float, typer.Option(metavar="S", min=1, help="With --all: give a type up after computing for so long.")
+    float | None,
+    typer.Option(metavar="S", min=1, help="With --all: give a type up after computing for so long; by default 120."),
 ]
 Results = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="With --all: write the measurements here; --stale writes the package's own."),
+    to_file("--results", help="With --all: write the measurements here; --stale writes the package's own."),
 ]
 
 
@@ -55,8 +58,8 @@ def check(
     every: Every = False,
     vision: Vision = False,
     stale: Stale = False,
-    processes: Processes = 2,
-    seconds: Seconds = 120.0,
+    processes: Processes = None,
+    seconds: Seconds = None,
     results: Results = None,
 ) -> None:
     """Prove by running that a model obeys the laws.
@@ -74,12 +77,12 @@ def check(
     )
     if every and vision:
         _refuse(False, law=law, values=values, stale=stale, **loading)
-        _all_vision(model or [], processes, seconds, results, json)
+        _all_vision(model or [], processes or 2, seconds or 120.0, results, json)
     elif every:
         _refuse(False, law=law, values=values, **loading)
-        _all(model or [], stale, processes, seconds, results, json)
+        _all(model or [], stale, processes or 2, seconds or 120.0, results, json)
     else:
-        _refuse(True, stale=stale, results=results)
+        _refuse(True, stale=stale, results=results, processes=processes, seconds=seconds)
         _one(model or [], law, values, json, loading, vision)
 
 

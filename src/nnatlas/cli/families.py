@@ -32,10 +32,16 @@ def families(
     their traits and the cells in which each differs from the shape it starts from.  Traits are read off the rows and
     the measurements of `nnatlas check --all`.
     """
+    if traits and (types or has or without):
+        raise InputError("--traits lists all of them: leave TYPE, --with and --without out")
     if traits:
         _list_traits(json)
         return
     chosen = _chosen(types or [], _words(has), _words(without))
+    if not chosen:
+        raise InputError(
+            f"no type has all of {has or 'any traits'!r} and none of {without!r}; nnatlas families --traits lists them"
+        )
     if json:
         print_json([_data(family, names) for family, names in chosen])
         return

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Html, Json, console, print_json, progress
+from nnatlas.cli.output import Html, Json, Png, Prompt, console, print_json, progress
 from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 
-Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help='The text to read; "-" takes it from stdin.')]
 TopK = Annotated[
     int | None,
     typer.Option("--top", metavar="K", min=1, help="Also list every layer's K best tokens at the last position."),
@@ -39,8 +37,9 @@ Chat = Annotated[
 ]
 
 
+@models.takes_model
 def lens(
-    model: models.Model,
+    of: models.Loaded,
     prompt: Prompt,
     top: TopK = None,
     target: Target = None,
@@ -50,34 +49,28 @@ def lens(
     chat: Chat = False,
     json: Json = False,
     html: Html = None,
-    dtype: models.Dtype = None,
-    device: models.Device = None,
-    attn: models.Attention = None,
-    revision: models.Revision = None,
-    trust_remote_code: models.TrustRemoteCode = False,
+    png: Png = None,
 ) -> None:
     """Show what each layer would say next: the logit lens.
 
     The table has each layer's best token at each position.  Layers run from top to bottom, positions from left to
     right; the bar and the shade of a cell are its probability.  In tokens a space is shown as "·", a new line as "↵".
     """
-    loaded = models.load(
-        model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
-    )
+    if tuned is not None and value:
+        raise InputError("--tuned reads the streams it was trained on: leave --value out")
+    loaded = of.model
     with progress("reading every layer"):
         from nnatlas.readouts import load_tuned_lens, logit_lens
 
-        text = sys.stdin.read() if prompt == "-" else prompt
-        asked: Any = [{"role": "user", "content": text}] if chat else text
-        if tuned is not None and value:
-            raise InputError("--tuned reads the streams it was trained on: leave --value out")
+        asked: Any = [{"role": "user", "content": prompt}] if chat else prompt
         plain = lambda: logit_lens(loaded, asked, value or "layers.*.layer_output")
         found = plain() if tuned is None else load_tuned_lens(loaded, tuned)(asked)
-        view = LensView(found, top or SHOWN, target or [], last)
+        view = LensView(found, top or min(SHOWN, loaded.vocab_size), target or [], last)
+    written = view.write(html, png, of.name)
     if json:
-        print_json({"model": model, "prompt": text, **view.data()})
-    elif html is not None:
-        view.write_page(html, model)
+        print_json({"model": of.name, "prompt": prompt, **view.data()})
+    elif written:
+        print(*written, sep="\n")
     else:
         view.print(in_full=bool(top or target))
 
@@ -88,7 +81,7 @@ class LensView:
     def __init__(self, lens: LogitLens, k: int, targets: list[str], last: int | None) -> None:
         from nnatlas.readouts.tokens import token_ids
 
-        self.lens, self.k, self.targets, self.last = lens, min(k, lens.model.vocab_size), targets, last
+        self.lens, self.k, self.targets, self.last = lens, k, targets, last
         self.best = lens.top(self.k)
         self.target_ids = token_ids(lens.model.tokenizer, targets)
         self.ranks = lens.rank(self.target_ids) if targets else None
@@ -171,10 +164,11 @@ class LensView:
 
         return visible(token)
 
-    # -- as a page -------------------------------------------------------------------------------------------------
+    # -- as files --------------------------------------------------------------------------------------------------
 
-    def write_page(self, path: Path, title: str) -> None:
-        """An interactive page, self-contained."""
+    def write(self, html: Path | None, png: Path | None, title: str) -> list[Path]:
+        """An interactive page and a picture, those that are asked for."""
         from nnatlas.readouts.lens_view import grid
 
-        print(grid(self.lens, f"{title}: logit lens", self.last).html(path))
+        shown = grid(self.lens, f"{title}: logit lens", self.last)
+        return [write(path) for path, write in ((html, shown.html), (png, shown.png)) if path is not None]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +36,55 @@ Revision = Annotated[str | None, typer.Option(help="The Hub revision: a branch, 
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run Python code that comes with the model.")
 ]
+LOADING: dict[str, tuple[Any, Any]] = {
+    "dtype": (Dtype, None),
+    "device": (Device, None),
+    "attn": (Attention, None),
+    "revision": (Revision, None),
+    "trust_remote_code": (TrustRemoteCode, False),
+}
+"""The options of loading, each with its default."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The model of a command, as it was named; it is loaded when it is first asked for, once all options were checked."""
+
+    name: str
+    options: dict[str, Any]
+
+    @cached_property
+    def model(self) -> StandardizedTransformer:
+        return load(self.name, **self.options)
+
+
+def takes_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command MODEL and the options of loading in place of its first parameter, which receives a `Loaded`.
+
+    >>> @takes_model
+    ... def tokens(of: Loaded, prompt: Prompt) -> None:
+    ...     print(of.model.collect(prompt, "input_ids"))
+    """
+
+    @wraps(command)
+    def run(model: str, **given: Any) -> None:
+        options = {name: given.pop(name) for name in LOADING}
+        command(Loaded(model, options), **given)
+
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    named = lambda name, kind, default: inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
+    )
+    loading = [named(name, *about) for name, about in LOADING.items()]
+    every = [
+        named("model", Model, inspect.Parameter.empty),
+        *(one.replace(kind=one.KEYWORD_ONLY) for one in own),
+        *loading,
+    ]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    del run.__wrapped__
+    return run
 
 
 def load(
@@ -52,12 +104,15 @@ def load(
         options["trust_remote_code"] = True
     if device == "auto":
         options["device_map"] = "auto"
+    _check_name(name, revision)
+    if dtype is not None:
+        options["dtype"] = _dtype(dtype)
+    if device not in (None, "auto"):
+        _check_device(str(device))
     _fetch(name)
     with _loading(name):
         from nnatlas.model.load import load as load_model
 
-        if dtype is not None:
-            options["dtype"] = _dtype(dtype)
         model = load_model(name, **options)
         if device not in (None, "auto"):
             model._module.to(device)
@@ -67,7 +122,8 @@ def load(
 def outline(name: str, revision: str | None = None, trust_remote_code: bool = False) -> StandardizedTransformer:
     """A model without its weights, for commands that only look at its structure: a Hub id costs its config alone."""
     if name.startswith("tiny:"):
-        return load(name)
+        return load(name, revision=revision, trust_remote_code=trust_remote_code)
+    _check_name(name, revision)
     _fetch(name)
     with _loading(name):
         import torch
@@ -116,13 +172,54 @@ def _is_here(name: str) -> bool:
     return name.startswith(TINY) or name in (*CHECKPOINTS, BUNDLED) or Path(name).exists()
 
 
+def _check_name(name: str, revision: str | None) -> None:
+    """What can be said of a name before anything is loaded.
+
+    Raises:
+        InputError: it is empty, a tiny model of a type that there is not, or has a revision and is not on the Hub.
+    """
+    from nnatlas import families
+    from nnatlas.model.load import TINY
+
+    if not name.strip():
+        raise InputError(f"MODEL is empty: {HERE}")
+    kind = name.removeprefix(TINY)
+    if kind != name and kind not in families.rows() and not _known_to_transformers(kind):
+        near = ", ".join(f"{TINY}{one}" for one in difflib.get_close_matches(kind, families.rows(), 3))
+        raise InputError(f"no model type {kind!r}{f'; near: {near}' if near else ''}; nnatlas families lists them")
+    if revision is not None and (_is_here(name) or not revision.strip()):
+        raise InputError(f"--revision {revision!r}: {name!r} has no revisions, it is not fetched from the Hub")
+
+
+def _known_to_transformers(kind: str) -> bool:
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    return kind in CONFIG_MAPPING_NAMES
+
+
 def _dtype(name: str) -> str:
-    """A dtype's name, if it is one."""
+    """A dtype's name, if models compute in it."""
     import torch
 
-    if name != "auto" and not isinstance(getattr(torch, name, None), torch.dtype):
-        raise InputError(f"{name!r} is no dtype; there are float32, bfloat16, float16, auto, ...")
+    found = getattr(torch, name, None)
+    if name != "auto" and not (isinstance(found, torch.dtype) and found.is_floating_point and found.itemsize > 1):
+        raise InputError(
+            f"--dtype {name!r}: models compute in float32, bfloat16, float16 or float64, or as saved: auto"
+        )
     return name
+
+
+def _check_device(name: str) -> None:
+    """`InputError` unless a tensor can be put there."""
+    import torch
+
+    if name.startswith("meta"):
+        raise InputError(f"--device {name!r}: there are no numbers to compute with; nnatlas support MODEL runs nothing")
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as wrong:
+        first = str(wrong).split("\n")[0]
+        raise InputError(f"--device {name!r}: {first}") from None
 
 
 def _reason(name: str, wrong: Exception) -> str:

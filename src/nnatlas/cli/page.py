@@ -9,11 +9,10 @@ import typer
 
 from nnatlas.cli import models
 from nnatlas.cli.encyclopedia import needs_extra
-from nnatlas.cli.output import progress, write_page
+from nnatlas.cli.output import progress, to_file, write_page
+from nnatlas.errors import InputError
 
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="The HTML file to write; by default named after the model.")
-]
+Out = Annotated[Path | None, to_file("--out", help="The HTML file to write; by default named after the model.")]
 Text = Annotated[str | None, typer.Option(help="The text to run it on.")]
 
 
@@ -32,6 +31,8 @@ def page(
     draws, and how much each block adds.  The page is one file that needs nothing else.
     """
     needs_extra()
+    if text is not None and not text.strip():
+        raise InputError("--text is empty: leave it out, or give the text to run the model on")
     loaded = models.load(model, dtype=dtype, device=device, revision=revision, trust_remote_code=trust_remote_code)
     with progress(f"measuring {model}"):
         from nnatlas.encyclopedia.checkpoint import TEXT, measure

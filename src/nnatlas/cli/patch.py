@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Html, Json, console, deliver, progress
+from nnatlas.cli.output import Html, Json, Png, deliver, progress
 from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,11 +53,11 @@ Estimate = Annotated[
 ]
 Compare = Annotated[bool, typer.Option("--compare", help="With --estimate: also patch, and tell how near it comes.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Run whole forwards also where a quicker way gives the same.")]
-Png = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write a picture instead.")]
 
 
+@models.takes_model
 def patch(
-    model: models.Model,
+    of: models.Loaded,
     clean: Clean,
     corrupted: Corrupted,
     answer: Answer = None,
@@ -73,38 +72,30 @@ def patch(
     json: Json = False,
     html: Html = None,
     png: Png = None,
-    dtype: models.Dtype = None,
-    device: models.Device = None,
-    attn: models.Attention = None,
-    revision: models.Revision = None,
-    trust_remote_code: models.TrustRemoteCode = False,
 ) -> None:
     """Patch one prompt's values into another's, place by place: activation patching.
 
     Each number is what the model says with the value of one place replaced by the other prompt's: 0 is as after the
     corrupted prompt, 1 as after the clean one.  Where both prompts hold the same, nothing is patched.
     """
-    loaded = models.load(
-        model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
-    )
+    if compare and estimate is None:
+        raise InputError("--compare holds an estimate against the exact sweep: give --estimate STEPS as well")
+    if plain and estimate is not None and not compare:
+        raise InputError("--plain says how to patch, and --estimate does not patch: leave one out, or add --compare")
+    asked = (clean, corrupted, value, over, judge(metric, answer, wrong))
+    loaded = of.model
     with progress("patching"):
         from nnatlas.patching import activation_patching, attribution_patching
 
-        asked = (loaded, clean, corrupted, value, over, judge(metric, answer, wrong))
-        direction = "noise" if noise else "denoise"
-        exact = activation_patching(*asked, direction=direction, plain=plain) if estimate is None or compare else None
-        found = exact or attribution_patching(*asked, direction=direction, steps=estimate or 1)
-        near = None
-        if exact is not None and estimate is not None:
-            found = attribution_patching(*asked, direction=direction, steps=estimate)
-            near = found.agreement(exact)
-    if png is not None:
-        print(found.png(png))
-        return
-    prompts = {"model": model, "clean": clean, "corrupted": corrupted}
-    deliver(found, lambda: {**prompts, "value": value, **_data(found, near)}, json, html)
-    if not json and html is None:
-        console().print(_said(found, near), soft_wrap=True)
+        direction, near = "noise" if noise else "denoise", None
+        if estimate is None:
+            found = activation_patching(loaded, *asked, direction=direction, plain=plain)
+        else:
+            found = attribution_patching(loaded, *asked, direction=direction, steps=estimate)
+            if compare:
+                near = found.agreement(activation_patching(loaded, *asked, direction=direction, plain=plain))
+    data = lambda: {"model": of.name, "clean": clean, "corrupted": corrupted, "value": value, **_data(found, near)}
+    deliver(found, data, json, html, png, below=_said(found, near))
 
 
 def judge(metric: str, answer: list[str] | None, wrong: list[str] | None) -> Any:

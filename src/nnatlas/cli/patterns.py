@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nnatlas.cli import models
-from nnatlas.cli.output import Html, Json, deliver, progress
+from nnatlas.cli.output import Html, Json, Png, deliver, from_stdin, progress
+from nnatlas.errors import InputError
 
 if TYPE_CHECKING:
     from nnatlas.readouts import AttentionPatterns, HeadScores
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Prompt = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PROMPT]", help='The text to read, "-" for stdin; without it, every head is scored instead.'
+        metavar="[PROMPT]",
+        help='The text to read, "-" for stdin; without it, every head is scored instead.',
+        callback=from_stdin,
     ),
 ]
 Layers = Annotated[
@@ -26,39 +28,35 @@ Layers = Annotated[
 Average = Annotated[bool, typer.Option("--average", help="Average over the heads of each layer.")]
 
 
+@models.takes_model
 def patterns(
-    model: models.Model,
+    of: models.Loaded,
     prompt: Prompt = None,
     layer: Layers = None,
     average: Average = False,
     json: Json = False,
     html: Html = None,
-    dtype: models.Dtype = None,
-    device: models.Device = None,
-    attn: models.Attention = None,
-    revision: models.Revision = None,
-    trust_remote_code: models.TrustRemoteCode = False,
+    png: Png = None,
 ) -> None:
     """Show what each attention head attends to, or score the heads.
 
     With a prompt: each head's weights, a row for each token that attends.  Without one: how much each head attends as
     previous-token, duplicate-token and induction heads do, on random tokens said twice.
     """
-    loaded = models.load(
-        model, dtype=dtype, device=device, attn=attn, revision=revision, trust_remote_code=trust_remote_code
-    )
+    if prompt is None and (layer or average):
+        raise InputError("--layer and --average are of a prompt's patterns: give a PROMPT")
+    loaded = of.model
     with progress("reading attention"):
         from nnatlas.readouts import attention_patterns, head_scores
 
         if prompt is None:
             scores = head_scores(loaded)
         else:
-            text = sys.stdin.read() if prompt == "-" else prompt
-            found = attention_patterns(loaded, text, layer or None, average=average)
+            found = attention_patterns(loaded, prompt, layer or None, average=average)
     if prompt is None:
-        deliver(scores, lambda: {"model": model, **_scores(scores)}, json, html)
+        deliver(scores, lambda: {"model": of.name, **_scores(scores)}, json, html, png)
     else:
-        deliver(found, lambda: {"model": model, "prompt": text, **_patterns(found)}, json, html)
+        deliver(found, lambda: {"model": of.name, "prompt": prompt, **_patterns(found)}, json, html, png)
 
 
 def _scores(found: HeadScores) -> dict[str, Any]:

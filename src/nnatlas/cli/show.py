@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated, Any
 
 import typer
@@ -33,11 +34,27 @@ def show(
 
 
 def _part(node: Any, path: str) -> Any:
-    for step in filter(None, path.replace("[", ".").replace("]", "").split(".")):
+    steps = path.replace("[", ".").replace("]", "").split(".") if path else []
+    for step in steps:
         try:
-            node = node[int(step)] if step.lstrip("-").isdigit() else node._child(step)
+            below = node[int(step)] if step.lstrip("-").isdigit() else getattr(node, "_child", _none)(step)
         except (IndexError, TypeError) as wrong:
             raise InputError(f"no part {path!r}: {wrong}") from None
-        if node is None:
-            raise InputError(f"no part {path!r}: there is no module {step!r} on the way")
+        if below is None:
+            near = difflib.get_close_matches(step, _names(node), 3)
+            raise InputError(f"no part {path!r}: there is no module {step!r} on the way{_near(near)}")
+        node = below
     return node
+
+
+def _none(step: str) -> None:
+    """What a list of blocks has under a name."""
+
+
+def _names(node: Any) -> list[str]:
+    """What may be named below a node."""
+    return [name for name in dir(node) if not name.startswith("_")]
+
+
+def _near(names: list[str]) -> str:
+    return f"; near: {', '.join(names)}" if names else ""

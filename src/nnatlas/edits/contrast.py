@@ -92,7 +92,7 @@ def steering_vector(
     `method="pca"` they are pairs, `positive[i]` with `negative[i]`.
 
     Raises:
-        InputError: an unknown method, no prompts, or for "pca" lists of unequal length.
+        InputError: an unknown method, no prompts, prompts that are the same, or for "pca" lists of unequal length.
 
     >>> vector = edits.steering_vector(model, ["I love this", "What joy"], ["I hate this", "What a bore"])
     >>> vector[9].shape
@@ -106,6 +106,10 @@ def steering_vector(
     if method == "pca" and counts[0] != counts[1]:
         raise InputError(f'{counts[0]} positive and {counts[1]} negative prompts: method="pca" takes pairs')
     made = {layer: METHODS[method](ends[0][name].float(), ends[1][name].float()) for name, layer in names.items()}
+    if not any(bool(one.any()) for one in made.values()):
+        raise InputError(
+            "positive and negative prompts end alike at every layer, so there is no direction between them"
+        )
     return SteeringVector(made, method)
 
 

@@ -6,6 +6,7 @@ patches a head at every position.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,14 @@ def swept(model: StandardizedTransformer, value: str, over: str | Sequence[str])
         if known.host != "model" and value in (known.name, key, key.removeprefix("block."))
     ]
     if not keys:
-        raise InputError(f"{value!r} is no value of a block; there is layer_output, attention_output, mlp_output, ...")
+        names = [known.name for known in VALUES.values() if known.host != "model"]
+        near = difflib.get_close_matches(str(value), names, 3) or [
+            "layer_output",
+            "attention_output",
+            "mlp_output",
+            "...",
+        ]
+        raise InputError(f"{value!r} is no value of a block; there is {', '.join(dict.fromkeys(near))}")
     rows = model.support().rows
     layouts = {key: rows[key].layout.axes for key in keys if key in rows and not rows[key].nowhere}
     layouts = layouts or {keys[0]: VALUES[keys[0]].layout.axes}

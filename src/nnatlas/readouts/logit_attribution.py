@@ -123,6 +123,10 @@ def _pairs(model: StandardizedTransformer, stream: Stream, target: Token | None,
     best = stream.logits.argmax(-1)
     chosen = [best if target is None else _one_each(model, target, best)]
     chosen += [] if against is None else [_one_each(model, against, best)]
+    if against is not None and (same := (chosen[0] == chosen[1]).nonzero().flatten().tolist()):
+        text = repr(token_text(model.tokenizer, int(chosen[0][same[0]])))
+        default = ", which is what the model predicts" if target is None else ""
+        raise InputError(f"target and against are both {text}{default}, so there is no difference to share out")
     return torch.stack(chosen, -1)
 
 
