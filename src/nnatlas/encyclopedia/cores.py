@@ -24,15 +24,19 @@ class Core:
 def core(chips: Chips, variant: Variant, part: str) -> Core:
     """The core of one part of a block, only with what is there."""
     aside, rows = _CORES[part]
-    return Core(part, aside(variant), tuple(row for row in rows(chips, variant) if row))
+    return Core(part, _beside(part, aside(variant)), tuple(row for row in rows(chips, variant) if row))
+
+
+def _beside(name: str, aside: str) -> str:
+    """What stands beside a core's name, if there is room: a frame is 268 wide, a letter of the name 8 and of the aside 6."""
+    return aside if 8 * len(name) + 6 * len(aside) < 236 else ""
 
 
 def other_core(chips: Chips, path: str, inside: Sequence[str]) -> Core:
     """A part that plays no role, such as a second attention: its class and the modules inside it by their order."""
     made_by = chips.variant.facts.get("modules", {}).get(path, "")
     named = tuple(chips.native_module(f"{path}.{name}", NORM if "norm" in name else "") for name in inside)
-    crowded = 8 * len(short_name(path)) + 6 * len(made_by) > 240
-    return Core(short_name(path), "" if crowded else made_by, (named,))
+    return Core(short_name(path), _beside(short_name(path), made_by), (named,))
 
 
 def _values(chips: Chips, part: str, **texts: str) -> Row:
@@ -88,7 +92,7 @@ def _called(chips: Chips, part: str, *last: str) -> Row:
     for name in chips.variant.facts.get("calls", {}).get(path, ()):
         own = f"{path}.{name}"
         role = next((role for at, role in roles.items() if at == own or at.startswith(f"{own}.")), "")
-        if role not in last and (name != SOFTMAX or part == "self_attn"):
+        if role not in last and (name != SOFTMAX or part != "mlp"):
             tone = NORM if "norm" in name else MODULE
             chosen.append(chips.module(role, tone) if role else chips.native_module(f"{path}.{name}", tone))
     return tuple(chosen) or _modules(
@@ -144,18 +148,17 @@ def _heads(variant: Variant) -> str:
 
 
 def _mixer_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
-    called = _called(chips, "linear_attn")
-    ends = len(called) - 1  # the last one projects back to the stream, and a norm before it stands after the scan
-    ends -= ends > 0 and called[ends - 1].tone == NORM
-    yield called[:ends]
+    before, after = _around(_called(chips, "linear_attn"))
+    before, after = (before, after) if after else (before[:-1], before[-1:])  # the last one projects back to the stream
+    yield before
     yield _values(chips, "linear_attn", conv_output="convolution")
     yield _values(chips, "linear_attn", attention_queries="queries", attention_keys="keys", attention_values="values")
     yield _values(chips, "linear_attn", time_steps="time steps", decays="decays", betas="betas")
     yield _values(chips, "linear_attn", state_input="state in", states="states", state_output="state out")
     yield _values(chips, "linear_attn", attention_head_outputs="read from state", attention_gate="gate")
-    yield called[ends:-1]
+    yield after[:-1]
     yield _values(chips, "linear_attn", attention_premix="premix")
-    yield called[-1:]
+    yield after[-1:]
 
 
 def _mixer_aside(variant: Variant) -> str:

@@ -21,7 +21,7 @@ DEFAULTS: Final = "the configuration class's defaults"
 PAIRS, HALVES = "pairs", "halves"
 """How a rotary turns a head: neighbouring dimensions with each other, or the first half with the second."""
 SOFTMAX: Final = "~"
-"""Among the calls inside an attention: here the pattern is made."""
+"""Among the calls inside an attention or mixer: here tokens are mixed."""
 WINDOW, CHUNK = "window", "chunk"
 """What limits the keys that an attention sees."""
 

@@ -18,6 +18,7 @@ from nnatlas.bind.cells import resolve
 from nnatlas.bind.tree import Host
 from nnatlas.check.trial import identity_of
 from nnatlas.encyclopedia.behaviour import Behaviour, behaviour, sample, says
+from nnatlas.encyclopedia.course import BESIDE, PLUS, from_data, to_data
 from nnatlas.encyclopedia.flagships import SMALL, Flagship, configuration, drawn, flagship
 from nnatlas.encyclopedia.outline import Bound, Outline, Variant
 from nnatlas.encyclopedia.printout import folded
@@ -127,8 +128,21 @@ def _variants(model: StandardizedTransformer, seen: Behaviour) -> Iterator[Varia
             says=said,
             identity="" if isinstance(identity, Absent) else identity,
             no_identity=identity.reason if isinstance(identity, Absent) else "",
-            facts=seen.of(first.kinds, said) | _window(model._owner.config),
+            facts=_fitting(first, seen.of(first.kinds, said)) | _window(model._owner.config),
         )
+
+
+def _fitting(block: Host, facts: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of a block of the tiny model, as far as this one is made of the same modules.
+
+    A tiny model has every optional part, such as a shared MLP, that a checkpoint's config may leave out.
+    """
+    there = {path for path, _ in block.module.named_modules()} | {PLUS}
+    steps = from_data(facts.get("course", ()))
+    for step in steps:
+        step.adds = [add for add in step.adds if set(add.chain) <= there or BESIDE in "".join(add.chain)]
+    kept = [step for step in steps if step.adds or step.stands]
+    return facts | ({"course": to_data(kept)} if kept else {})
 
 
 def _window(config: Any) -> dict[str, int]:

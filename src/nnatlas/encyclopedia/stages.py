@@ -87,7 +87,10 @@ class _Stages:
         leaving: dict[int, list[Branch]] = {}
         for at, step in enumerate(self.steps):
             for add in step.adds:
-                leaving.setdefault(at - add.waits, []).append(self._branch(add))
+                if (
+                    self.roles.get(add.chain[-1]) != "shared_experts"
+                ):  # the MLP's core shows them beside the routed ones
+                    leaving.setdefault(at - add.waits, []).append(self._branch(add))
         weights = self._weights()
         middle = self._middle(leaving)
         for at, step in enumerate(self.steps):

@@ -40,6 +40,12 @@ class _Watch:
     leaves: list[Tensor] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)
     running: list[str] = field(default_factory=list)
+    sizes: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+
+    def call(self, path: str, name: str, module: nn.Module, into: Any, out: Any) -> None:
+        """A module inside one of the block's was called; a norm of what the last one reads marks that the mixing is over."""
+        self.calls[path].append(name)
+        self.sizes[path, name] = tuple(sum(one.numel() for one in _numbers(held)) for held in (into, out))
 
     def keep(self, path: str, name: str, into: list[Tensor], out: list[Tensor]) -> None:
         self.given.append((path, name, into, out))
@@ -85,12 +91,12 @@ def _listen(block: Host, watch: _Watch) -> Iterator[Any]:
     """Hooks on a block, on the modules in it and, only for their order, on those inside these."""
     for path, module in _nodes(block):
         yield from _on(module, partial(watch.keep, path, type(module).__name__))
-        inner = watch.calls.setdefault(path, [])
+        watch.calls[path] = []
         yield module.register_forward_pre_hook(lambda *_, at=path, watch=watch: watch.running.append(at))
         yield module.register_forward_hook(lambda *_, watch=watch: watch.running.pop() and None)
         for name, child in _expanded(module):
             if not _passing(child):
-                yield child.register_forward_hook(lambda *_, own=inner, said=name: own.append(said))
+                yield child.register_forward_hook(partial(watch.call, path, name))
 
     def whole(into: list[Tensor], out: list[Tensor]) -> None:
         if not watch.enters:  # a block that runs several times is told by its first pass
@@ -158,14 +164,22 @@ def _explained(watch: _Watch) -> dict[str, Any]:
         for at, one in enumerate(out if path not in atoms else ()):
             if not _known(one, atoms):
                 atoms[f"{path}{OUTPUT}{at}" if at else path] = one
-    called = {path: _in_order(names) for path, names in watch.calls.items() if names}
+    called = {path: _in_order(names, path, watch) for path, names in watch.calls.items() if names}
     return {"wiring": nodes, "leaves": _by_module(explained(watch.leaves[0], atoms)), "calls": called}
 
 
-def _in_order(names: list[str]) -> list[str]:
-    """Each module at its first call; the softmax at its last, as one for a router may come before the pattern's."""
+def _in_order(names: list[str], path: str, watch: _Watch) -> list[str]:
+    """Each module at its first call; the softmax at its last, as one for a router may come before the pattern's.
+
+    A mixer takes no softmax: where the last module reads as many numbers as a norm before it gives, the mixing came before them.
+    """
     last = max((at for at, name in enumerate(names) if name == SOFTMAX), default=-1)
-    return list(dict.fromkeys(name for at, name in enumerate(names) if name != SOFTMAX or at == last))
+    ordered = list(dict.fromkeys(name for at, name in enumerate(names) if name != SOFTMAX or at == last))
+    if last < 0 and len(ordered) > 2 and "norm" in ordered[-2]:
+        reads, gives = watch.sizes[path, ordered[-1]][0], watch.sizes[path, ordered[-2]][1]
+        if reads == gives:
+            ordered.insert(-2, SOFTMAX)
+    return ordered
 
 
 def _by_module(said: Sum | None) -> Sum | None:
