@@ -25,6 +25,7 @@ TINY = "tiny:"
 BUNDLED = "apex-1"
 FREE_ID = 300
 _OF_WRAPPERS = ("vision_config", "vq_config", "image_token_id", "image_token_index", "protein_encoder_config")
+_OF_TINY = {"attn_implementation", "dtype", "seed"}
 NO_IMAGES = "this model reads text alone"
 NO_WRAPPER = "nobody has written down how images get into this type yet"
 
@@ -60,6 +61,8 @@ def load(
         return wrap(source, tokenizer, family, processor)
     if isinstance(source, str | Path):
         module, tokenizer, processor = _from_name(source, task, options, tokenizer, processor)
+    elif not hasattr(type(source), "model_type"):
+        raise InputError(f"load takes a name, a folder, a config or a built module, not a {type(source).__name__}")
     else:
         module = _auto(task, source).from_config(source, **options).eval()
     module.requires_grad_(False)
@@ -82,7 +85,12 @@ def wrap(
     for row in others:
         with contextlib.suppress(RowDoesNotFit):
             return _standard(module, row, tokenizer, processor)
-    return _standard(module, last, tokenizer, processor)
+    try:
+        return _standard(module, last, tokenizer, processor)
+    except RowDoesNotFit as fault:
+        if getattr(module, "base_model", None) is not module:
+            raise
+        raise InputError(f"{type(module).__name__} has no head: load the language model around it ({fault})") from None
 
 
 def _inside(module: Any) -> nn.Module:
@@ -190,6 +198,8 @@ def _tiny(model_type: str, task: str | None, options: dict[str, Any]) -> tuple[n
     task = {"text-generation": "causal-lm"}.get(task or "", task)
     own = wrappers.find(model_type) if tiny.shows_pictures(model_type, task) else None
     given = {**(row.tiny if row else {}), **(own.tiny if isinstance(own, Wrapper) else {})}
+    if unknown := set(options) - _OF_TINY:
+        raise InputError(f"a tiny model takes {', '.join(sorted(_OF_TINY))}; not {', '.join(sorted(unknown))}")
     module = tiny.tiny_model(model_type, given, task=task, **options)
     wrapper = wrapper_of(module.config)
     vision = lookup(module.config, wrapper.config) if isinstance(wrapper, Wrapper) else None

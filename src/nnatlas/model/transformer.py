@@ -14,6 +14,7 @@ from nnatlas.bind.tower import BoundTower
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import Generation, Run
 from nnatlas.engine.inputs import Preparer
+from nnatlas.errors import NotInRun
 from nnatlas.model.node import ModelNode
 from nnatlas.model.readout import project
 from nnatlas.model.support import Support, support_of
@@ -114,6 +115,8 @@ class StandardizedTransformer(ModelNode):
         """Copies and pickles carry the module and are bound anew: points hold places in one live module."""
         from nnatlas.model.load import wrap
 
+        if self._owner.runs:
+            raise NotInRun("a copy made now would carry the open run's hooks along: copy or pickle outside of runs")
         known = families.find(self.family.name)
         return wrap, (self._module, self.tokenizer, None if known is self.family else self.family, self.processor)
 
