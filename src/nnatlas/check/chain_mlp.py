@@ -79,10 +79,15 @@ def the_chosen_experts_are_the_routers_best(trial: Trial) -> Iterator[Finding]:
 
 @law("chain")
 def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
-    """Weights and indices belong together: softmax and sigmoid keep the order of the scores they are taken of."""
+    """Weights and indices belong together: softmax and sigmoid keep the order of the scores they are taken of.
+
+    Where an expert is a pair of keys, no score is its own, and nothing is to be compared.
+    """
     for at in _mlps(trial):
         logits, chosen, weights = at("router_logits"), at("expert_indices"), at("expert_weights")
-        if logits is not None and chosen is not None and weights is not None and chosen.shape[-1] > 1:
+        if logits is None or chosen is None or weights is None:
+            continue
+        if chosen.shape[-1] > 1 and int(chosen.max()) < logits.shape[-1]:
             order = logits.float().gather(-1, chosen.long()).argsort(-1, descending=True)
             rises = weights.float().gather(-1, order).diff(dim=-1).clamp(min=0).max()
             words = "expert_weights fall as the scores of expert_indices do"

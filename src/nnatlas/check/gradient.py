@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,12 +33,22 @@ def logits_depend_on_the_value(trial: Trial) -> Iterator[Finding]:
             able.append(reading)
         elif trial.snapshot.fault(reading.point) is None:
             yield trial.excepted("gradient", reading.value.key, reading.where, why)
-    together = _with_parameters(trial, able)
+    together, singled = _with_parameters(trial, able), _singled(trial, able)
     for reading in able:
-        alone = reading.host.index is None or reading.host.index in trial.firsts  # a forward each: one block of a kind
+        alone = reading.label in singled
         why = together.get(reading.label) or (_on_its_own(trial, reading) if alone else None)
         said = why or f"nonzero and finite, {'with and without' if alone else 'with'} gradients of the parameters"
         yield Finding("gradient", reading.value.key, reading.where, BROKEN if why else HOLDS, said)
+
+
+def _singled(trial: Trial, readings: Sequence[Reading]) -> set[str]:
+    """The labels of those asked alone, at a forward each: a value once for every place, and kind of module, that it is read at."""
+    first: dict[tuple[Any, ...], str] = {}
+    for reading in readings:
+        if isinstance(reading.point, Point) and (reading.host.index is None or reading.host.index in trial.firsts):
+            place, where = reading.point.place, type(reading.point.module)
+            first.setdefault((reading.value.key, place, where, type(reading.host.module)), reading.label)
+    return set(first.values())
 
 
 def _excused(trial: Trial, reading: Reading) -> str | None:

@@ -22,9 +22,10 @@ Table = tuple[tuple[float, str], ...]
 
 # A field larger than this is set to it; a smaller one stays.
 AT_MOST: Table = (
+    (6, "linear_head_dim"),  # its reference recurrence holds every pair of positions in every dimension
     (8, "hidden_size_per_layer_input pronunciation_embed_dim shape_embed_dim qk_rope_head_dim rotary_dim num_filters"),
     (12, "v_head_dim *_v_head_dim"),
-    (16, "qk_nope_head_dim index_head_dim indexer_head_dim linear_head_dim linear_key_head_dim linear_value_head_dim"),
+    (16, "qk_nope_head_dim index_head_dim indexer_head_dim linear_key_head_dim linear_value_head_dim"),
     (16, "mamba_d_head mamba_head_dim mamba_headdim mamba_d_state state_size ssm_state_size"),
     (16, "o_lora_rank hc_lowrank router_hidden_size"),
     (24, "qk_head_dim kv_lora_rank"),
@@ -58,7 +59,8 @@ EXACTLY: Table = (
     (48, "moe_intermediate_size moe_hidden_size *shared_expert_intermediate_size *shared_experts_intermediate_size"),
     (48, "expert_ffn_hidden_size share_expert_dim"),
     (HEADS, "num_attention_heads num_attention_heads_per_layer swa_num_attention_heads attention_heads"),
-    (HEADS, "num_heads n_head n_heads linear_num_heads linear_num_value_heads"),
+    (HEADS, "num_heads n_head n_heads linear_num_value_heads"),
+    (HEADS - 1, "linear_num_heads"),
     (KV_HEADS, "num_key_value_heads swa_num_key_value_heads num_kv_heads kv_n_heads linear_num_key_heads"),
     (KV_HEADS, "num_query_groups"),
     (HEAD_DIM, "head_dim swa_head_dim attention_head_dim attention_head_size d_head d_kv dim_head kv_channels"),
