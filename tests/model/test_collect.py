@@ -39,6 +39,10 @@ def test_names_and_attributes():
     with pytest.raises(KeyError, match="was not collected"):
         found["layers.2.layer_input"]
     assert "layers.1.self_attn.attention_queries: [1, 4, 6" in repr(found)
+    assert found["layers[-1].layer_output"] is found.layers[-1].layer_output is found.layers["3"].layer_output
+    assert "layers" in dir(found) and "layer_output" in dir(found.layers[-1])
+    with pytest.raises(KeyError, match=r"layers\.-1\.layer_output was not collected"):
+        found["layers[-5].layer_output"]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,12 @@ def test_native_names():
     expected = plain(model, IDS, {"q": model.layers[1].self_attn.q_proj._module, "x": model.layers[0]._module})
     assert torch.equal(found["model.layers.1.self_attn.q_proj.output"], expected["q"])
     assert torch.equal(found["model.layers.0.output"], expected["x"])
+    by_standard = model.collect(IDS, ["layers.*.self_attn.q_proj.output", "layers[-1].mlp_norm.input", "norm.output"])
+    assert list(by_standard) == [
+        *(f"layers.{i}.self_attn.q_proj.output" for i in range(model.num_layers)), "layers.3.mlp_norm.input", "norm.output"
+    ]  # fmt: skip
+    assert torch.equal(by_standard["layers.1.self_attn.q_proj.output"], expected["q"])
+    assert list(model.collect(IDS, "model.layers.?.mlp.output")) == [f"model.layers.{i}.mlp.output" for i in range(4)]
 
 
 def test_what_cannot_be_had():
@@ -106,6 +116,9 @@ def test_what_cannot_be_had():
         model.collect(IDS, ["layers.1.layer_outptu"])
     with pytest.raises(InputError, match="no value is called"):
         model.collect(IDS, ["layers.9.layer_output"])
+    for wrong in (3, None, ["logits", 3]):
+        with pytest.raises(InputError, match=r"by name, such as 'layers\.\*\.layer_output', not by (3|None)"):
+            model.collect(IDS, wrong)
     with pytest.raises(Unavailable, match="dense MLP"):
         model.collect(IDS, ["layers.*.mlp.router_logits"])
     spare = load("tiny:llama")

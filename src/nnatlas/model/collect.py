@@ -14,7 +14,7 @@ from greenlet import greenlet
 from torch import Tensor, nn
 
 from nnatlas.bind.cells import unavailable
-from nnatlas.bind.paths import lookup
+from nnatlas.bind.paths import join
 from nnatlas.bind.points import Computed, Point
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine import complaints
@@ -32,15 +32,13 @@ from nnatlas.values import RARE, VALUES
 class Collected(Mapping[str, Any]):
     """Values by name, `found["layers.3.layer_output"]`, or as attributes, `found.layers[3].layer_output`."""
 
-    def __init__(self, values: Mapping[str, Any], prefix: str = "") -> None:
-        self._values, self._prefix = values, prefix
+    def __init__(self, values: Mapping[str, Any], blocks: int, prefix: str = "") -> None:
+        self._values, self._blocks, self._prefix = values, blocks, prefix
 
     def __getitem__(self, name: str | int) -> Any:
-        full = self._prefix + plain_name(str(name))
-        if full in self._values:
-            return self._values[full]
+        full = _counted_from_the_end(self._blocks, self._prefix + plain_name(str(name)))
         try:
-            return self._below(plain_name(str(name)))
+            return self._below(full.removeprefix(self._prefix))
         except AttributeError as error:
             raise KeyError(str(error)) from None
 
@@ -54,7 +52,7 @@ class Collected(Mapping[str, Any]):
         if full in self._values:
             return self._values[full]
         if any(key.startswith(f"{full}.") for key in self._values):
-            return Collected(self._values, f"{full}.")
+            return Collected(self._values, self._blocks, f"{full}.")
         raise AttributeError(f"{full} was not collected; there is {', '.join(self._values)}")
 
     def __iter__(self) -> Iterator[str]:
@@ -62,6 +60,9 @@ class Collected(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name.partition(".")[0] for name in self)})
 
     def __repr__(self) -> str:
         shown = (f"{name}: {list(v.shape) if isinstance(v, Tensor) else v}" for name, v in self.items())
@@ -82,15 +83,17 @@ def collect(model: BoundModel, batch: Mapping[str, Any], patterns: list[str]) ->
     for point in points.values():
         gathering.need(point)
     gathering.run_forward(lambda: model.module(**batch))
-    return Collected({name: gathering.value(point) for name, point in points.items()})
+    return Collected({name: gathering.value(point) for name, point in points.items()}, len(model.blocks))
 
 
 def wanted_points(model: BoundModel, patterns: list[str]) -> dict[str, Point | Computed]:
     """Points by plain name for each name or pattern; a pattern takes the blocks that have the value."""
     found: dict[str, Point | Computed] = {}
     for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise InputError(f"values are asked for by name, such as 'layers.*.layer_output', not by {pattern!r}")
         if pattern not in model.matched:
-            model.matched[pattern] = _points(model, _counted_from_the_end(model, plain_name(pattern)))
+            model.matched[pattern] = _points(model, _counted_from_the_end(len(model.blocks), plain_name(pattern)))
         found |= model.matched[pattern]
     return found
 
@@ -100,8 +103,8 @@ def _points(model: BoundModel, name: str) -> dict[str, Point | Computed]:
     if name in model.names:
         host, value = model.names[name]
         return {name: host.point(value)}
-    if name.endswith((".input", ".output")) and (native := _native(model, name)) is not None:
-        return {name: native}
+    if name.endswith((".input", ".output")) and (native := _natives(model, name)):
+        return native
     matches, absent = _match(model, name)
     if not matches and absent is not None:
         raise absent
@@ -138,16 +141,38 @@ def _match(model: BoundModel, pattern: str) -> tuple[dict[str, Point | Computed]
     return matches, absent
 
 
-def _counted_from_the_end(model: BoundModel, name: str) -> str:
-    """`layers.-1.x` as the last block's."""
-    found = re.match(r"layers\.(-\d+)\.", name)
-    return name if found is None else f"layers.{len(model.blocks) + int(found[1])}.{name[found.end() :]}"
+def _counted_from_the_end(count: int, name: str) -> str:
+    """`layers.-1.x` as the last block's, of so many."""
+    return re.sub(r"^layers\.(-\d+)(?=\.|$)", lambda found: f"layers.{count + int(found[1])}", name)
 
 
-def _native(model: BoundModel, name: str) -> Point | None:
-    """A module's own input or output, by its native path."""
-    path, _, side = name.rpartition(".")
-    return native_side(model, path, side) if isinstance(lookup(model.module, path), nn.Module) else None
+def _natives(model: BoundModel, name: str) -> dict[str, Point | Computed]:
+    """The own inputs or outputs of the modules that a name or pattern fits, each by the name that it was asked by."""
+    asked, _, side = name.rpartition(".")
+    paths, parts = _paths(model), asked.split(".")
+    if asked in paths:
+        return {name: native_side(model, paths[asked], side)}
+    fitting = (
+        own
+        for own in paths
+        if len(own.split(".")) == len(parts) and all(map(fnmatch.fnmatchcase, own.split("."), parts))
+    )
+    return {f"{own}.{side}": native_side(model, paths[own], side) for own in fitting}
+
+
+def _paths(model: BoundModel) -> dict[str, str]:
+    """The native path of every module that is called, by each name it has: its own, or one below a standard name."""
+    found: dict[str, str] = {}
+    for host in model.hosts.values():
+        standard = plain_name(host.name)
+        below = {
+            name: join(host.path, name)
+            for name, part in host.module.named_modules()
+            if not isinstance(part, nn.ModuleList)
+        }
+        roles = {role: bound[1] for role, bound in host.roles.items() if isinstance(bound, tuple)}
+        found |= {join(standard, name): path for name, path in (roles | below).items()}
+    return {name: path for name, path in found.items() if name and path}
 
 
 class _Enough(BaseException):

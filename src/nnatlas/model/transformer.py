@@ -171,9 +171,7 @@ class StandardizedTransformer(ModelNode):
         """
         from nnatlas.model.collect import collect
 
-        return collect(
-            self._owner, self._prepare(inputs, keywords), [values] if isinstance(values, str) else list(values)
-        )
+        return collect(self._owner, self._prepare(inputs, keywords), _listed(values))
 
     def editing(self, values: str | Iterable[str], function: Function, of: Any = None) -> Editing:
         """A standing edit: `function(value, call)` at one or more values, in every forward of the model inside the `with`.
@@ -192,7 +190,7 @@ class StandardizedTransformer(ModelNode):
         """
         from nnatlas.model.editing import Editing
 
-        return Editing(self._owner, [values] if isinstance(values, str) else values, function, of)
+        return Editing(self._owner, _listed(values), function, of)
 
     def edits(self) -> list[Any]:
         """The edits that stand on the model now, in the order in which they were entered."""
@@ -241,6 +239,11 @@ class StandardizedTransformer(ModelNode):
         from nnatlas.model.printing import tree_html
 
         return tree_html(self)
+
+
+def _listed(values: str | Iterable[str]) -> list[str]:
+    """One name or several as a list; what is neither is left for the look-up to refuse."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
 
 
 def _preparer(bound: BoundModel, tokenizer: Any, processor: Any) -> Preparer:
