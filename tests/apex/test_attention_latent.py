@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.apex.small_models import tiny_model, tokens
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import AttentionInterface
 
 from nnatlas.apex.attention import eager_attention_forward
 from nnatlas.apex.attention_latent import Apex1LatentAttention
@@ -57,7 +57,7 @@ def test_another_attention_function_is_given_expanded_queries_and_keys(monkeypat
 
     expected = [model(ids[:, :11], use_cache=True)]
     expected.append(model(ids[:, 11:], cache=expected[0].cache))
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._local_mapping, "observer", observer)
+    monkeypatch.setitem(AttentionInterface._global_mapping, "observer", observer)
     monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._local_mapping, "observer", ALL_MASK_ATTENTION_FUNCTIONS["eager"])
     monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "observer", ALL_MASK_ATTENTION_FUNCTIONS["eager"])
     model.config._attn_implementation = "observer"
@@ -65,6 +65,24 @@ def test_another_attention_function_is_given_expanded_queries_and_keys(monkeypat
     watched.append(model(ids[:, 11:], cache=watched[0].cache))
     assert widths == [(12, 12, 8, 2)] * 4
     torch.testing.assert_close(watched[1].logits, expected[1].logits, atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def test_torchs_fused_attention_is_given_the_equal_widths_it_wants(monkeypatch):
+    """Keys of 12 and values of 8 would send sdpa to its slow path."""
+    model, ids, widths = tiny_model(), tokens(1, 12), []
+    fused = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(query, key, value, **kwargs):
+        widths.append((query.shape[-1], key.shape[-1], value.shape[-1]))
+        return fused(query, key, value, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    model.set_attn_implementation("sdpa")
+    logits = model(ids).logits
+    assert widths == [(8, 8, 8), (8, 8, 8), (12, 12, 12)] * 2
+    model.set_attn_implementation("eager")
+    torch.testing.assert_close(model(ids).logits, logits, atol=1e-4, rtol=0)
 
 
 @torch.no_grad()

@@ -96,6 +96,12 @@ def test_a_prefix_in_pieces_is_refused_and_a_whole_one_is_not():
     assert not torch.allclose(in_chunks(model, ids, 7), whole, atol=1e-2)  # what the pieces would have given
 
 
+@pytest.mark.parametrize("prefix", [-1, 2.5, torch.tensor([1, 2, 3]), torch.tensor([[1], [2]])])
+def test_a_prefix_that_is_no_number_of_tokens_for_each_row_is_refused(prefix):
+    with pytest.raises(InputError, match="one for all or one for each of 2 rows"):
+        tiny_model()(tokens(2, 6), prefix_len=prefix)
+
+
 @torch.no_grad()
 def test_left_padding_and_a_prefix_of_its_own_in_each_row():
     """A6: no padding mask, one prefix for the batch."""

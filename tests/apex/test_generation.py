@@ -60,9 +60,10 @@ def test_greedy_speculation_past_the_window(first, length):
     assert model.speculation.tokens >= length - 1
 
 
-def copying_model() -> Apex1ForCausalLM:
+def copying_model(**changes) -> Apex1ForCausalLM:
     """Next token x + 1, and heads at offsets 1 to 4 that say x + 1 to x + 4: every draft is right if well placed."""
-    model = tiny_model(num_hidden_layers=2, moe_enabled=False, skip_gate_enabled=False, hidden_size=64, logit_scale=1.0)
+    sizes = dict(num_hidden_layers=2, moe_enabled=False, skip_gate_enabled=False, hidden_size=64, logit_scale=1.0)
+    model = tiny_model(**(sizes | changes))
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "embedding" in name:
@@ -87,9 +88,11 @@ def test_b10_drafts_stand_where_they_were_trained():
     assert model.speculation.tokens_per_pass == 4.0
 
 
-def test_b11_sampled_speculation_has_the_models_own_distribution():
+@pytest.mark.parametrize("draft_width", [0, 8])
+def test_b11_sampled_speculation_has_the_models_own_distribution(draft_width):
     """Under temperature and top-p, each next token follows the model's exact law; unchecked drafts would not."""
-    model = tiny_model(vocab_size=6, num_hidden_layers=2, logit_scale=0.35, moe_enabled=False, skip_gate_enabled=False)
+    sizes = dict(vocab_size=6, num_hidden_layers=2, moe_enabled=False, skip_gate_enabled=False)
+    model = tiny_model(**sizes, logit_scale=0.35, draft_width=draft_width)
     model.generation_config.eos_token_id = None
     with torch.no_grad():
         for (
@@ -129,6 +132,36 @@ def test_drafts_pass_through_the_same_processors_as_the_model():
 def test_speculation_needs_a_head_that_looks_ahead():
     with pytest.raises(InputError, match=r"have offsets \[1\]"):
         tiny_model(n_predict=1).generate(tokens(1, 4), use_mtp=True, max_new_tokens=3, **GREEDY)
+
+
+def test_speculation_takes_one_row_and_an_empty_cache():
+    """transformers would feed a given cache's tokens once more, and write something else without a word."""
+    model, ids = tiny_model(), tokens(1, 6)
+    with pytest.raises(InputError, match="one row at a time"):
+        model.generate(tokens(2, 4), use_mtp=True, max_new_tokens=3, **GREEDY)
+    held = model(ids[:, :4], use_cache=True).cache
+    with pytest.raises(InputError, match="begins with an empty cache"):
+        model.generate(ids, cache=held, use_mtp=True, max_new_tokens=3, **GREEDY)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_mtp": True}])
+def test_generating_from_embeddings(options):
+    model, ids = tiny_model(), tokens(1, 9)
+    model.generation_config.eos_token_id = None
+    expected = model.generate(ids, max_new_tokens=12, **GREEDY)[:, 9:]
+    from_embeddings = model.generate(inputs_embeds=model.model.embedding(ids), max_new_tokens=12, **GREEDY, **options)
+    assert torch.equal(from_embeddings, expected)
+
+
+@pytest.mark.parametrize(
+    "options", [{"repetition_penalty": 1.6}, {"no_repeat_ngram_size": 2}, {"bad_words_ids": [[54], [39, 12]]}]
+)
+def test_greedy_speculation_under_logits_processors(options):
+    model, ids = tiny_model(draft_width=16), tokens(1, 5)
+    model.generation_config.eos_token_id = None
+    plain = model.generate(ids, max_new_tokens=20, **GREEDY, **options)
+    assert not torch.equal(plain, model.generate(ids, max_new_tokens=20, **GREEDY))
+    assert torch.equal(model.generate(ids, max_new_tokens=20, use_mtp=True, **GREEDY, **options), plain)
 
 
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"cache_implementation": "static"}, {"use_cache": False}])

@@ -76,6 +76,16 @@ def test_d18_half_precision(dtype):
     assert model.eval()(ids).logits.isfinite().all()
 
 
+@torch.no_grad()
+def test_d18_autocast_with_some_rows_skipped():
+    model, ids = tiny_model(num_hidden_layers=2, moe_enabled=False), tokens(2, 12)
+    exact = model(ids).logits
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = model(ids).logits
+    assert mixed.dtype == torch.bfloat16
+    assert (mixed - exact).abs().median() < 0.03 * exact.abs().median()
+
+
 def test_d19_no_parameter_is_left_without_gradient():
     """Data-parallel training stops over parameters that took no part: gates, and experts without tokens."""
     model, ids = tiny_model(num_local_experts=8, n_predict=2).train(), tokens(1, 3)

@@ -121,15 +121,15 @@ def test_rotary_tables(components, width, base, scaling):
     rope = {"rope_type": "yarn", "rope_theta": base, "factor": float(scaling), "original_max_position_embeddings": 64}
     config = Apex1Config(rope_parameters=rope, legacy_yarn=True)
     torch.testing.assert_close(rotary_frequencies(config, width), components[name + "theta"], atol=1e-6, rtol=1e-5)
-    cos, sin = Apex1RotaryCache(config, width)(torch.arange(len(components[name + "cos"]))[None])
-    for ours, theirs in ((cos, "cos"), (sin, "sin")):  # theirs holds every number twice
+    turns = Apex1RotaryCache(config, width)(torch.arange(len(components[name + "cos"]))[None])
+    for ours, theirs in ((turns.real, "cos"), (turns.imag, "sin")):  # theirs holds every number twice
         torch.testing.assert_close(ours[0, 0].repeat_interleave(2, -1), components[name + theirs], atol=1e-5, rtol=0)
 
 
 def test_rotation_of_queries_and_keys(components):
     cache = Apex1RotaryCache(Apex1Config(), 16)
     for side in "qk":
-        turned = apply_rotary(components[f"apply_rope.{side}"], *cache(components["apply_rope.pos"][None]))
+        turned = apply_rotary(components[f"apply_rope.{side}"], cache(components["apply_rope.pos"][None]))
         torch.testing.assert_close(turned, components[f"apply_rope.{side}_out"], **CLOSE)
 
 

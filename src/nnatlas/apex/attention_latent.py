@@ -20,13 +20,27 @@ import torch
 from torch import nn
 from transformers.cache_utils import Cache
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import AttentionInterface
 
 from nnatlas.apex.attention import eager_attention_forward, fold_heads
 from nnatlas.apex.configuration import Apex1Config
 from nnatlas.apex.rotary import apply_rotary, attention_factor
 
-STOCK = (eager_attention_forward, sdpa_attention_forward)
+
+def padded_sdpa(
+    module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *args: Any, **kwargs: Any
+) -> tuple[torch.Tensor, None]:
+    """transformers' sdpa on values padded to the keys' width: torch's fused kernels take no other, and the kernel that
+    does is five times slower."""
+    wide = nn.functional.pad(value, (0, key.shape[-1] - value.shape[-1]))
+    output, _ = sdpa_attention_forward(module, query, key, wide, *args, **kwargs)
+    return output[..., : value.shape[-1]], None
+
+
+# transformers' way for a model to have an implementation of its own under a stock name
+ALL_ATTENTION_FUNCTIONS = AttentionInterface()
+ALL_ATTENTION_FUNCTIONS["sdpa"] = padded_sdpa
+STOCK = (eager_attention_forward, padded_sdpa)
 
 
 class Apex1LatentAttention(nn.Module):
@@ -55,7 +69,7 @@ class Apex1LatentAttention(nn.Module):
     def forward(
         self,
         hidden_states: torch.Tensor,
-        rotary: tuple[torch.Tensor, torch.Tensor],
+        rotary: torch.Tensor,
         attention_mask: torch.Tensor | None,
         cache: Cache | None = None,
         **kwargs: Any,
@@ -63,9 +77,9 @@ class Apex1LatentAttention(nn.Module):
         """[batch, seq, hidden] -> what the block adds to its stream; and the pattern, if the implementation has one."""
         batch, seq, _ = hidden_states.shape
         query = _split_heads(self.W_UQ(self.W_DQ(hidden_states)), self.head_dim)
-        rope_query = apply_rotary(_split_heads(self.W_QR(hidden_states), self.rope_dim), *rotary)
+        rope_query = apply_rotary(_split_heads(self.W_QR(hidden_states), self.rope_dim), rotary)
         latent = self.W_DKV(hidden_states).unsqueeze(1)  # [batch, 1, seq, kv_lora_rank]: one head, as caches expect
-        rope_key = apply_rotary(_split_heads(self.W_KR(hidden_states), self.rope_dim), *rotary)
+        rope_key = apply_rotary(_split_heads(self.W_KR(hidden_states), self.rope_dim), rotary)
         if cache is not None:
             # both as one head, which is what every kind of cache can hold
             side_by_side = rope_key.transpose(1, 2).flatten(2).unsqueeze(1)

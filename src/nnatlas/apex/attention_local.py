@@ -35,7 +35,7 @@ class Apex1LocalAttention(nn.Module):
     def forward(
         self,
         hidden_states: torch.Tensor,
-        rotary: tuple[torch.Tensor, torch.Tensor],
+        rotary: torch.Tensor,
         attention_mask: torch.Tensor | None,
         cache: Cache | None = None,
         **kwargs: Any,
@@ -43,8 +43,8 @@ class Apex1LocalAttention(nn.Module):
         """[batch, seq, hidden] -> what the block adds to its stream; and the pattern, if the implementation has one."""
         batch, seq, _ = hidden_states.shape
         heads = (batch, seq, -1, self.head_dim)
-        query = apply_rotary(self.W_Q(hidden_states).view(heads).transpose(1, 2), *rotary)
-        key = apply_rotary(self.W_K(hidden_states).view(heads).transpose(1, 2), *rotary)
+        query = apply_rotary(self.W_Q(hidden_states).view(heads).transpose(1, 2), rotary)
+        key = apply_rotary(self.W_K(hidden_states).view(heads).transpose(1, 2), rotary)
         value = self.W_V(hidden_states).view(heads).transpose(1, 2)
         if cache is not None:
             # returns every key of this call, and only then trims what it stores to the window

@@ -6,6 +6,8 @@ What is unusual
   experts;
 - `logit_scale` (None means hidden_size ** -0.5): the tied head reads a normed stream with embeddings that the input
   multiplies by sqrt(hidden_size), so without it an untrained model predicts its own last token;
+- `draft_width`, 0 in the document's sizes, is the width of a small chain that tells the multi-token heads, while
+  drafting, which tokens stand between (heads.py);
 - the two `legacy_*` switches (and a logit scale of 1) give the public code's arithmetic, for comparing numbers with it.
 """
 
@@ -85,6 +87,7 @@ class Apex1Config(PreTrainedConfig):
     n_predict: int = 4
     lambda_spec: float = 0.1
     first_head_offset: int = 1
+    draft_width: int = 0
     logit_scale: float | int | None = None
     rms_norm_eps: float = 1e-6
     hidden_act: str = "silu"
@@ -159,6 +162,10 @@ class Apex1Config(PreTrainedConfig):
             (self.moe_enabled and active > experts, f"{active} active experts of {experts}"),
             (any(width % 2 for width in widths), f"rotary widths must be even: head_dim, qk_rope_head_dim = {widths}"),
             (self.sliding_window < 2, f"sliding_window {self.sliding_window} counts the token itself; use 2 or more"),
+            (
+                self.first_head_offset not in (1, 2),
+                f"first_head_offset {self.first_head_offset} leaves a gap; use 1 or 2",
+            ),
             (self.layer_types != self._kinds(), f"layer_types must follow global_layer_freq: {self._kinds()}"),
         ]
         for is_wrong, message in wrong:

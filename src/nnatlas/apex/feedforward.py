@@ -39,7 +39,8 @@ class Apex1SharedExperts(nn.ModuleList):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[..., hidden] -> the sum of the shared experts' outputs."""
-        return sum((expert(x) for expert in self), torch.zeros_like(x))
+        outputs = [expert(x) for expert in self]
+        return sum(outputs[1:], outputs[0]) if outputs else torch.zeros_like(x)
 
 
 class Apex1Router(nn.Module):

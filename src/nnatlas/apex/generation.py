@@ -3,11 +3,13 @@
 One pass proposes the tokens after the next, the next pass checks them all at once.  Lossless: greedy output is plain
 greedy's, and sampled output has the model's own distribution (Leviathan et al., arXiv:2211.17192, algorithm 1; the rule
 is transformers' own).  Drafts come from each head's distribution at its trained offset, through the same logits
-processors as the model's logits, so temperature, top-k and top-p hold on both sides.
+processors as the model's logits, so temperature, top-k and top-p hold on both sides.  Where the model has a draft chain,
+it tells each head which tokens are placed before the one to guess.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +40,16 @@ class MultiTokenDrafts(CandidateGenerator):
     requires_model_outputs = True
     model_kwargs_overrides = {"return_spec_logits": True}
 
-    def __init__(self, first_draft: int, do_sample: bool, logits_processor: Any, record: Speculation) -> None:
+    def __init__(
+        self,
+        first_draft: int,
+        do_sample: bool,
+        logits_processor: Any,
+        record: Speculation,
+        draft_step: Callable[..., tuple[torch.Tensor, torch.Tensor]] | None = None,
+    ) -> None:
         self.first_draft, self.do_sample, self.logits_processor = first_draft, do_sample, logits_processor
-        self.record = record
+        self.record, self.draft_step = record, draft_step
 
     def get_candidates(  # type: ignore[override]  # by keyword, as generate calls it
         self,
@@ -56,11 +65,16 @@ class MultiTokenDrafts(CandidateGenerator):
         """
         if is_first_iteration:
             return input_ids, None
+        # after the prompt one position was kept, after a check one per draft and one more: matches points at ours
+        last_accepted = int(n_last_matches)
+        state = stream = model_outputs.heads_read[:, last_accepted] if self.draft_step is not None else None
         scores = []
         for head in model_outputs.spec_logits[self.first_draft :]:
-            # after the prompt one position was kept, after a check one per draft and one more: matches points at ours
-            at_last_accepted = head[:, int(n_last_matches)].float()
-            scores.append(self.logits_processor(input_ids, at_last_accepted))
+            logits = head[:, last_accepted]
+            if self.draft_step is not None:
+                state, added = self.draft_step(state, stream, input_ids[:, -1])
+                logits = logits + added
+            scores.append(self.logits_processor(input_ids, logits.float()))
             input_ids = torch.cat((input_ids, self._draw(scores[-1])), dim=-1)
         return input_ids, torch.stack(scores, dim=1)
 
@@ -84,6 +98,8 @@ class Apex1Generation:
     """
 
     config: Apex1Config
+    multi_token_head: Any
+    draft_step: Callable[..., tuple[torch.Tensor, torch.Tensor]]
     speculation: Speculation | None = None
 
     def _get_candidate_generator(
@@ -98,9 +114,16 @@ class Apex1Generation:
             raise InputError(
                 f"use_mtp=True needs a head for a token after the next; this model's heads have offsets {list(offsets)}"
             )
+        if kwargs["input_ids"].shape[0] > 1:
+            raise InputError("use_mtp=True decodes one row at a time; generate each row by itself, or leave it out")
+        if kwargs["model_kwargs"][CACHE].get_seq_length():  # transformers would feed what it holds once more
+            raise InputError("use_mtp=True begins with an empty cache; leave out the one given, or use_mtp")
         self.speculation = Speculation()
-        first_draft = max(2 - offsets.start, 0)
-        return MultiTokenDrafts(first_draft, generation_config.do_sample, logits_processor, self.speculation)
+        first_draft = 2 - offsets.start
+        draft_step = self.draft_step if self.multi_token_head.chain is not None else None
+        return MultiTokenDrafts(
+            first_draft, generation_config.do_sample, logits_processor, self.speculation, draft_step
+        )
 
     @staticmethod
     def create_masks_for_generate(attention_mask: torch.Tensor | None, **kwargs: Any) -> torch.Tensor | None:
@@ -112,7 +135,14 @@ class Apex1Generation:
         updated: dict[str, Any] = super()._update_model_kwargs_for_generation(outputs, *args, **kwargs)  # type: ignore[misc]
         return updated | {CACHE: outputs.cache}
 
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def prepare_inputs_for_generation(
+        self,
+        *args: Any,
+        inputs_embeds: torch.Tensor | None = None,  # by name, which tells generate that it may be given
+        **kwargs: Any,
+    ) -> dict[str, Any]:
         """Plain decoding does not pay for the multi-token heads; drafting asks for them itself."""
-        inputs: dict[str, Any] = super().prepare_inputs_for_generation(*args, **kwargs)  # type: ignore[misc]
+        inputs: dict[str, Any] = super().prepare_inputs_for_generation(  # type: ignore[misc]
+            *args, inputs_embeds=inputs_embeds, **kwargs
+        )
         return inputs | {"return_spec_logits": False}

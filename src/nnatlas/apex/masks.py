@@ -23,9 +23,15 @@ def prefix_ends(prefix_len: Prefix, attention_mask: torch.Tensor | None, like: t
     """[batch] index at which each row's prefix ends: its length counted from the row's first real token.
 
     `prefix_len` is one length for all rows or [batch] lengths; `like` [batch, seq, hidden] gives batch and device.
+    Raises `InputError` for anything else.
     """
     batch = like.shape[0]
-    lengths = torch.as_tensor(prefix_len, device=like.device).expand(batch).contiguous()
+    lengths = torch.as_tensor(prefix_len, device=like.device)
+    if lengths.is_floating_point() or lengths.shape not in ((), (1,), (batch,)) or (lengths < 0).any():
+        raise InputError(
+            f"prefix_len is a number of tokens, one for all or one for each of {batch} rows; not {prefix_len}"
+        )
+    lengths = lengths.expand(batch).contiguous()
     if attention_mask is None or attention_mask.ndim != 2:
         return lengths
     left_pads = attention_mask.to(like.device).bool().int().argmax(dim=-1)

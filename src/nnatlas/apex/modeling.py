@@ -174,7 +174,8 @@ class Apex1Model(Apex1PreTrainedModel):
                 **{CACHE: cache},
                 **kwargs,
             )
-        return MoeModelOutputWithPast(last_hidden_state=self.final_norm(hidden_states), **{CACHE: cache})
+        held: dict[str, Any] = {CACHE: cache}
+        return MoeModelOutputWithPast(last_hidden_state=self.final_norm(hidden_states), **held)
 
 
 class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin):  # type: ignore[misc]
@@ -244,8 +245,30 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin): 
             attentions=outputs.attentions,
             router_logits=outputs.router_logits,
         )
-        output.rope_dim = self.config.qk_rope_head_dim
+        output.rope_dim, output.heads_read = self.config.qk_rope_head_dim, kept
         return output
+
+    def draft_step(
+        self, state: torch.Tensor, stream: torch.Tensor, tokens: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Move a draft chain's `state` [..., hidden], begun as `stream`, by the `tokens` [...] placed next.
+
+        Returns the new state, and what it adds to the logits of the head that guesses the token after them, [..., vocab].
+        """
+        assert self.multi_token_head is not None and self.multi_token_head.chain is not None
+        # by their weights: whoever watches the embedding or the head is shown the model's own calls only
+        embedded = nn.functional.embedding(tokens, self.model.embedding.weight) * self.model.embed_scale
+        state = self.multi_token_head.chain(state, embedded)
+        added: Any = nn.functional.linear(state - stream, self.lm_head.weight)
+        return state, added * self.config.logit_scale
+
+    def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """As everywhere in transformers; the multi-token heads are resized along, new rows at their mean."""
+        embedding: nn.Embedding = super().resize_token_embeddings(new_num_tokens, *args, **kwargs)
+        heads = self.multi_token_head.heads if self.multi_token_head else []
+        for k, head in enumerate(heads):
+            heads[k] = self._get_resized_lm_head(head, embedding.num_embeddings)
+        return embedding
 
     def count_parameters(self) -> dict[str, int]:
         """`total` weights, `moe_idle` in routed experts that a token does not pass through, and `active`, the rest."""

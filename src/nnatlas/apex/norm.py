@@ -15,4 +15,4 @@ class Apex1RMSNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Any shape ending in `width`; same shape and dtype out."""
-        return self.weight * nn.functional.rms_norm(x.float(), self.weight.shape, eps=self.eps).to(x.dtype)
+        return nn.functional.rms_norm(x.float(), self.weight.shape, self.weight.float(), self.eps).to(x.dtype)

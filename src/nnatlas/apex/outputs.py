@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers.cache_utils import Cache
@@ -27,7 +27,9 @@ class Apex1CausalLMOutput(ModelOutput):
     hidden_states: torch.Tensor | tuple[torch.Tensor, ...] | None = None
     attentions: tuple[torch.Tensor, ...] | None = None
     router_logits: tuple[torch.Tensor, ...] | None = None
-    rope_dim = 0  # set by the model; not a field, so it is no output
+    # set by the model; no fields, so no outputs: the width of a rope key, and the stream [batch, kept, hidden] that the
+    # heads have read
+    rope_dim, heads_read = 0, cast(Any, None)
 
     @property
     def past_key_values(self) -> Cache | None:

@@ -1,9 +1,9 @@
 """Rotary positions: interleaved pairs, two tables (one per attention kind), always in float32.
 
 Column pair (2j, 2j+1) of position p turns by p * theta_j, theta_j = base ** (-2j / width)  (RoFormer,
-arXiv:2104.09864). Under YaRN (arXiv:2309.00071) the frequencies are transformers' own; its attention factor is not
-folded into the tables but squared into the softmax scale, because a global block rotates only part of each query and
-the factor is meant for all of it.
+arXiv:2104.09864): taken as a complex number, it is multiplied once.  Under YaRN (arXiv:2309.00071) the frequencies are
+transformers' own; its attention factor is not folded into the tables but squared into the softmax scale, because a
+global block rotates only part of each query and the factor is meant for all of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nnatlas.apex.configuration import Apex1Config
 
 
 class Apex1RotaryCache(nn.Module):
-    """Cosines and sines for the positions of one call; the model keeps one for each rotated width.
+    """Turns for the positions of one call; the model keeps one cache for each rotated width.
 
     Nothing is tabulated in advance, so no position is out of range.
     """
@@ -44,16 +44,16 @@ class Apex1RotaryCache(nn.Module):
         return self
 
     @torch.no_grad()
-    def forward(self, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """[batch, seq] positions -> cosines and sines, each [batch, 1, seq, width / 2], float32."""
+    def forward(self, position_ids: torch.Tensor) -> torch.Tensor:
+        """[batch, seq] positions -> cos + i sin of their angles, [batch, 1, seq, width / 2], complex64."""
         angles = (position_ids[..., None].float() * self.inv_freq.to(position_ids.device)).unsqueeze(1)
-        return angles.cos(), angles.sin()
+        return torch.complex(angles.cos(), angles.sin())
 
 
-def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def apply_rotary(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
     """Turn each adjacent pair of x [batch, heads, seq, width] by its angle, in float32; x's dtype comes back."""
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2).to(x.dtype)
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 
 def rotary_frequencies(config: Apex1Config, width: int) -> torch.Tensor:

@@ -30,12 +30,18 @@ class Apex1SkipGate(nn.Module):
         keep = gate >= self.threshold
         if self.training:
             return ffn(ffn_input, **kwargs) * (keep.to(gate.dtype) + gate - gate.detach())
-        if keep.all() or _is_hooked(ffn):
+        if keep.all():
+            return ffn(ffn_input, **kwargs)
+        if _is_hooked(ffn):
             return ffn(ffn_input, **kwargs) * keep
         rows = keep.squeeze(-1)
-        added = torch.zeros_like(ffn_input)
-        if rows.any():
-            added[rows] = ffn(ffn_input[rows].unsqueeze(0), **kwargs).squeeze(0)
+        if not rows.any():
+            return torch.zeros_like(ffn_input)
+        passed = ffn(ffn_input[rows].unsqueeze(0), **kwargs).squeeze(0)
+        added = passed.new_zeros(
+            ffn_input.shape
+        )  # of the feed-forward's dtype, which is not the stream's under autocast
+        added[rows] = passed
         return added
 
 

@@ -22,7 +22,7 @@ MODEL = dict(
 )  # fmt: skip
 RECIPE = Recipe(model=MODEL, vocab_size=280, seq_len=32, batch_size=2, accumulate=2, steps=12, warmup_steps=2,
                 decay_steps=None, save_every=4, log_every=1, learning_rate=5e-3,
-                head_prompts=10, head_prompt_tokens=8, head_tokens=8, head_steps=3)  # fmt: skip
+                head_prompts=10, head_prompt_tokens=8, head_tokens=8, head_steps=3, draft_steps=3)  # fmt: skip
 DOCUMENTS = [Document(f"{i}.py", f"def f{i}(self, x{i}):\n    return [x{i}, ({i}, self)]\n" * 12) for i in range(5)]
 
 

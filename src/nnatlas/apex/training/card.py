@@ -40,7 +40,9 @@ print(tokenizer.decode(model.generate(**ids, max_new_tokens=40, use_mtp=True)[0]
 | strongest induction head | block {induction_block}, head {induction_head}: {induction_score:.2f} of its attention |
 | tokens per pass of speculative decoding, 48 tokens after files' beginnings, greedy | {greedy_tokens_per_pass:.2f} |
 | the same, sampled | {sampled_tokens_per_pass:.2f} |
-| the same, greedy, 12 tokens after pieces from within files | {greedy_tokens_per_pass_within:.2f} |
+| the same, 12 tokens after pieces from within files, greedy | {greedy_tokens_per_pass_within:.2f} |
+| the same, sampled | {sampled_tokens_per_pass_within:.2f} |
+| 48 tokens after files' beginnings, greedy, without the draft chain | {heads_alone_tokens_per_pass:.2f} |
 
 The compressors have seen nothing before the files; the model has seen the rest of the library. It reads each file in
 windows of 256 tokens, every token with at least 127 before it (fewer at a file's start).
@@ -56,8 +58,10 @@ files whose name hashes into a fixed 4 % are held out. `recipe.json` is the whol
 a byte-level BPE of {vocab_size} tokens trained on the same text. One block in {drill_every} is a copying drill: tokens of
 the block in random order, shown again and again, learnt from their second showing on; steps {drill_steps} are nothing
 but such drills, which is when the induction head forms, and from step {mixed_from} on, while the learning rate falls, half
-of every batch is, without which text alone would wash it out again. Last, the heads for tokens further ahead alone were
-tuned for {head_steps} steps on what the model itself writes after {head_prompts} pieces of the text.
+of every batch is, without which text alone would wash it out again. Then the heads for tokens further ahead alone were
+tuned for {head_steps} steps on what the model itself writes after {head_prompts} pieces of the text. Last, with all else as
+it was, a draft chain of width {draft_width} was put beside them, which tells each head the tokens placed before the one it
+guesses, and both were tuned for {draft_steps} steps to the model's own distributions.
 Training loss, drills included (next token plus the weighted heads):
 {curve}.
 
@@ -89,6 +93,8 @@ def model_card(
         drill_every=recipe.drill_every,
         head_steps=recipe.head_steps,
         head_prompts=recipe.head_prompts,
+        draft_width=recipe.draft_width,
+        draft_steps=recipe.draft_steps,
         mixed_from=recipe.mixed_from,
         drill_steps="{} to {}".format(*(recipe.drill_steps or (0, 0))),
         curve=", ".join(f"{loss:.2f} at step {step}" for step, loss in shown) or "too short to tell",

@@ -30,7 +30,7 @@ def tune_heads(model: Apex1ForCausalLM, ids: Tensor, recipe: Recipe) -> list[flo
     generator = torch.Generator().manual_seed(recipe.seed)
     length = min(recipe.head_prompt_tokens, len(ids) // 2)
     written = continuations(model, pieces_of(ids, recipe.head_prompts, length, generator), recipe.head_tokens)
-    streams, targets = _streams(model, written, length - 1), written[:, length - 1 :]
+    streams, targets = streams_of(model, written, length - 1), written[:, length - 1 :]
     optimizer = torch.optim.Adam(head.parameters(), lr=recipe.head_rate)
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, recipe.head_steps)
     losses = []
@@ -60,15 +60,18 @@ def pieces_of(ids: Tensor, count: int, length: int, generator: torch.Generator) 
 
 
 @torch.no_grad()
-def continuations(model: Apex1ForCausalLM, prompts: Tensor, new_tokens: int) -> Tensor:
-    """[rows, prompt + new_tokens]: the prompts, and what the model writes after them, greedily and past any end mark."""
-    options = {"max_new_tokens": new_tokens, "do_sample": False, "eos_token_id": None, "use_mtp": False}
+def continuations(model: Apex1ForCausalLM, prompts: Tensor, new_tokens: int, do_sample: bool = False) -> Tensor:
+    """[rows, prompt + new_tokens]: the prompts, and what the model writes after them, past any end mark.
+
+    Greedily, or drawn at generate's own settings.
+    """
+    options = {"max_new_tokens": new_tokens, "do_sample": do_sample, "eos_token_id": None, "use_mtp": False}
     written = [model.generate(rows, attention_mask=torch.ones_like(rows), **options) for rows in prompts.split(ROWS)]
     return torch.cat(written)
 
 
 @torch.no_grad()
-def _streams(model: Apex1ForCausalLM, ids: Tensor, start: int) -> Tensor:
+def streams_of(model: Apex1ForCausalLM, ids: Tensor, start: int) -> Tensor:
     """The final stream [rows, seq - start, hidden] from position `start` on, which is what the heads read."""
     reads = (model.model(rows, use_cache=False).last_hidden_state[:, start:] for rows in ids.split(ROWS))
     return torch.cat([stream.clone() for stream in reads])

@@ -37,6 +37,8 @@ class Measurements:
     greedy_tokens_per_pass: float
     sampled_tokens_per_pass: float
     greedy_tokens_per_pass_within: float
+    sampled_tokens_per_pass_within: float
+    heads_alone_tokens_per_pass: float
 
     def as_dict(self) -> dict[str, float]:
         """The numbers by name."""
@@ -53,7 +55,7 @@ def measure(
     """
     model.eval()
     texts = [d.text for d in held_out]
-    starts = beginnings(tokenizer, texts, prompts)
+    starts, inside = beginnings(tokenizer, texts, prompts), pieces(tokenizer, texts, 5 * prompts)
     nats, tokens, right, commonest, closers = _read_through(model, tokenizer, texts)
     size = sum(len(text.encode()) for text in texts)
     first, second = repetition_losses(model)
@@ -72,7 +74,9 @@ def measure(
         induction_score=float(scores[block, head]),
         greedy_tokens_per_pass=tokens_per_pass(model, starts, False, 48),
         sampled_tokens_per_pass=tokens_per_pass(model, starts, True, 48),
-        greedy_tokens_per_pass_within=tokens_per_pass(model, pieces(tokenizer, texts, 5 * prompts), False, 12),
+        greedy_tokens_per_pass_within=tokens_per_pass(model, inside, False, 12),
+        sampled_tokens_per_pass_within=tokens_per_pass(model, inside, True, 12),
+        heads_alone_tokens_per_pass=_heads_alone(model, starts),
     )
 
 
@@ -160,6 +164,17 @@ def pieces(tokenizer: PreTrainedTokenizerBase, texts: list[str], count: int) -> 
     """`count` pieces of 24 tokens from within the texts, one in every hundred tokens."""
     rows = [tokenizer(text[:12000])["input_ids"] for text in texts]
     return [row[start : start + 24] for row in rows for start in range(0, len(row) - 24, 100)][:count]
+
+
+def _heads_alone(model: Apex1ForCausalLM, prompts: list[list[int]]) -> float:
+    """`tokens_per_pass`, greedy, 48 tokens, without the draft chain."""
+    head = model.multi_token_head
+    if head is None:
+        return 1.0
+    chain, head.chain = head.chain, None
+    alone = tokens_per_pass(model, prompts, False, 48)
+    head.chain = chain
+    return alone
 
 
 def tokens_per_pass(model: Apex1ForCausalLM, prompts: list[list[int]], do_sample: bool, new_tokens: int) -> float:

@@ -42,7 +42,9 @@ class Recipe:
     of the peak: an induction head forms there within some 300 steps.  From `mixed_from` on half of every batch is
     such drills, without which text would wash it out again.  When all that is done the multi-token heads alone are tuned
     for `head_steps` on `head_tokens` that the model writes after each of `head_prompts` pieces of the text (see
-    `training.heads`; 0 steps: not at all).  The defaults are the bundled checkpoint's.
+    `training.heads`; 0 steps: not at all), and then, for `draft_steps`, the chain of `draft_width` that tells them which
+    tokens stand between, and they with it (see `training.draft_chain`; width or steps 0: none is made).  The defaults
+    are the bundled checkpoint's.
     """
 
     model: dict[str, Any] = field(default_factory=lambda: dict(BUNDLED_MODEL))
@@ -67,6 +69,9 @@ class Recipe:
     head_tokens: int = 40
     head_steps: int = 2000
     head_rate: float = 2e-3
+    draft_width: int = 256
+    draft_steps: int = 600
+    draft_rate: float = 3e-3
     save_every: int = 100
     log_every: int = 10
     seed: int = 0

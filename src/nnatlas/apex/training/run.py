@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast, Trainer, TrainerCallback, Trai
 from nnatlas.apex.balancing import update_expert_bias
 from nnatlas.apex.modeling import Apex1ForCausalLM
 from nnatlas.apex.training.corpus import Document, split
+from nnatlas.apex.training.draft_chain import tune_draft_chain
 from nnatlas.apex.training.heads import tune_heads
 from nnatlas.apex.training.recipe import Recipe
 from nnatlas.apex.training.tokens import Blocks, encode, short_drills, train_tokenizer
@@ -86,6 +87,7 @@ def train(recipe: Recipe, documents: list[Document], folder: Path, show_progress
     trainer.train(resume_from_checkpoint=last_complete_checkpoint(folder))
     model: Any = trainer.model
     tune_heads(model, ids, recipe)
+    tune_draft_chain(model, ids, recipe)
     model.save_pretrained(folder / "final")
     tokenizer.save_pretrained(folder / "final")
     recipe.save(folder / "final")
