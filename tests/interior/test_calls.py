@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from tests.tiny_models import IDS, OTHER, left_alone, plain, tiny
@@ -9,6 +12,7 @@ from transformers.models.mamba2 import modeling_mamba2
 from transformers.models.qwen3_next import modeling_qwen3_next
 
 from nnatlas.errors import AlreadyRan, PlaceError, ReadOnly, Unavailable
+from nnatlas.model import load
 from nnatlas.places import Calls, Way, parse
 
 RULE = "torch_chunk_gated_delta_rule"
@@ -153,3 +157,14 @@ def test_zeros_stand_for_a_state_that_was_not_passed_and_can_be_replaced():
         states, moved = mixer.states, mixer.state_output
     assert not torch.allclose(moved, plain_state)
     assert torch.allclose(states[:, -1], moved, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", ["recurrent_gemma", "qwen3_next"])
+def test_a_model_that_was_looked_into_can_be_forgotten(model_type):
+    model = load(f"tiny:{model_type}")
+    names = [name for name, (host, value) in model._owner.names.items() if host.absence(value) is None]
+    model.collect(IDS, [name for name in names if ".linear_attn." in name])
+    held = [weakref.ref(parameter) for parameter in model._module.parameters()]
+    del model
+    gc.collect()
+    assert not any(parameter() is not None for parameter in held)

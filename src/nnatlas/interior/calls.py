@@ -71,29 +71,10 @@ class Calling:
 class Dispatcher:
     """What stands under one function's name in one namespace while some run watches a module that calls it."""
 
-    def __init__(self, names: MutableMapping[str, Any], name: str) -> None:
-        self.names, self.name = names, name
+    def __init__(self, names: MutableMapping[str, Any], name: str, module: nn.Module) -> None:
+        self.names, self.name, self.was_there = names, name, name in names
+        self.function = names[name] if self.was_there else getattr(module, name)
         self.spans: list[Span] = []
-        self.before: Any = None
-        self.was_there = False
-        self.changing = Lock()  # runs in several threads come and go at once
-
-    def add(self, span: Span) -> None:
-        with self.changing:
-            if not self.spans:
-                self.was_there, self.before = self.name in self.names, self.names.get(self.name)
-                self.function = self.before if self.was_there else getattr(span.module, self.name)
-                self.names[self.name] = self
-            self.spans.append(span)
-
-    def remove(self, span: Span) -> None:
-        with self.changing:
-            self.spans.remove(span)
-            if not self.spans and self.names.get(self.name) is self:
-                if self.was_there:
-                    self.names[self.name] = self.before
-                else:
-                    del self.names[self.name]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         here = getcurrent()
@@ -102,15 +83,36 @@ class Dispatcher:
             return self.function(*args, **kwargs)
         return span.called(self.name, self.function, args, kwargs)
 
+    def remove(self, span: Span) -> None:
+        with _CHANGING:
+            self.spans.remove(span)
+            if not self.spans and self.names.get(self.name) is self:
+                if self.was_there:
+                    self.names[self.name] = self.function
+                else:
+                    del self.names[self.name]
 
-_DISPATCHERS: dict[tuple[int, str], Dispatcher] = {}
+
+_CHANGING = Lock()
+"""Runs in several threads come and go at once."""
+
+
+def _stand_in(names: MutableMapping[str, Any], name: str, span: Span) -> Dispatcher:
+    """Put a dispatcher under a name, or join the one that stands there."""
+    with _CHANGING:
+        found = names.get(name)
+        if not isinstance(found, Dispatcher):
+            names[name] = found = Dispatcher(names, name, span.module)
+        found.spans.append(span)
+        return found
 
 
 class Span:
     """One module's call in one run: counts the watched functions it calls, and calls back before or after one of them."""
 
     def __init__(self, run: Run, module: nn.Module, names: Iterable[str]) -> None:
-        self.run, self.module, self.on = run, module, False
+        self.run, self.module = run, module
+        self.dispatchers: list[Dispatcher] = []  # while the module runs
         self.counts = Counter[str]()
         self.waiting: dict[tuple[str, int, str], list[Callable[[Calling], None]]] = {}
         self.names = {name: space for name in names if (space := namespace(module, name)) is not None}
@@ -119,33 +121,30 @@ class Span:
             module.register_forward_hook(self.end, always_call=True),
         )
 
-    def _dispatchers(self) -> list[Dispatcher]:
-        return [
-            _DISPATCHERS.setdefault((id(space), name), Dispatcher(space, name)) for name, space in self.names.items()
-        ]
+    @property
+    def on(self) -> bool:
+        """Whether the module is running."""
+        return bool(self.dispatchers)
 
     def start(self, *_: Any) -> None:
         if getcurrent() is self.run.forward and not self.on:
             self.counts.clear()
-            self.on = True
-            for dispatcher in self._dispatchers():
-                dispatcher.add(self)
+            self.dispatchers = [_stand_in(space, name, self) for name, space in self.names.items()]
 
     def end(self, *_: Any) -> None:
-        if self.on and getcurrent() is self.run.forward:
+        if getcurrent() is self.run.forward:
             self._off()
 
     def _off(self) -> None:
-        self.on = False
-        for dispatcher in self._dispatchers():
+        dispatchers, self.dispatchers = self.dispatchers, []
+        for dispatcher in dispatchers:
             dispatcher.remove(self)
 
     def close(self) -> None:
         """Take everything off, also in the middle of a call that was abandoned."""
         for hook in self.hooks:
             hook.remove()
-        if self.on:
-            self._off()
+        self._off()
 
     def called(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Stand in for one call of a watched function."""
