@@ -2,6 +2,9 @@
 
 A row that has changed since it was measured shows by its fingerprint; which value it now reads elsewhere shows by comparing
 its cells with those that were bound.  A law found broken names its value itself.
+
+Three things meet here: the row as it stands, `data/support.json` (what running a tiny model found), and the outlines (what was
+bound on a real shape).  Each of the last two carries the fingerprint of the row it was made with.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ def _value_in(failure: str) -> str:
 
 
 def _row(outline: Outline) -> Family:
+    """The row that the outline was bound by, which of a wrapper is its text model's."""
     rows = families.rows()
     return next((row for row in rows.values() if row.name == outline.family), rows[outline.model_type])
 

@@ -18,7 +18,12 @@ from nnatlas.families._row import Family
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """One sort of block between the embedding and the head.  `caption` names the sort, `identity` is its sum in words."""
+    """One sort of block between the embedding and the head.
+
+    `caption` says in a few words what tells the sort from the others, `blocks` which blocks are of it.  `embedding` and `head`
+    are the chips above and below the stack, `enters` and `leaves` the stream's names at the block's two ends.  `identity` is the
+    row's sum, `no_identity` why there is none, and `streams` whether several streams run side by side.
+    """
 
     caption: str
     blocks: tuple[int, ...]
@@ -52,7 +57,10 @@ def anatomy(outline: Outline, variant: Variant, family: Family, facts: frozenset
 
 
 def caption(variant: Variant) -> str:
-    """What tells this sort of block from the others, in a few words."""
+    """What tells this sort of block from the others, in a few words, such as `sliding, sparse, rotary`.
+
+    Entries of the config's per-block lists come first, then the row's kinds; yes and no only where there is nothing else to say.
+    """
     said = [_plain(entry) for name, entry in variant.says.items() if not _is_flag(entry)]
     flags = [
         f"{'' if entry == 'True' else 'not '}{_plain(name)}"
@@ -70,6 +78,7 @@ def _is_flag(entry: str) -> bool:
 
 
 def _plain(word: str) -> str:
+    """A config's word as one reads it: `sliding_attention` is `sliding`."""
     return word.replace("_", " ").removesuffix(" attention") if word != "attention" else word
 
 
@@ -77,6 +86,7 @@ def _plain(word: str) -> str:
 
 
 def _embedding(chips: Chips, facts: frozenset[str]) -> Iterator[Chip]:
+    """What makes the first block's input: looked-up rows, a factor on them, vectors of positions."""
     yield chips.value("token_embeddings", "embed_tokens")
     if "scales embeddings" in facts:
         yield Chip(
@@ -97,6 +107,7 @@ def _head(chips: Chips, family: Family, outline: Outline) -> Iterator[Chip]:
 
 
 def _step(chips: Chips, stage: str, maybe: bool, outline: Outline) -> Iterator[Chip]:
+    """One step of the row's readout; `maybe` steps are left out where the config's field is empty, as in the model."""
     word, _, field = stage.partition(" ")
     if field:
         given = outline.config.get(field)

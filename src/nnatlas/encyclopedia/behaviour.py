@@ -2,6 +2,14 @@
 
 The laws prove that values are what their names say; this tells sorts of block apart that look alike from outside, such as
 sliding blocks that rotate and full ones that do not.
+
+What is kept of each sort, under these names:
+
+    rotates, turns    whether queries and keys are turned by their position, and which dimensions with which
+    sees              a window or chunks, where an attention does not see all that came before
+    sinks, caps       a learned logit beside the scores; scores that are no fixed multiple of q·k
+    course            the branches of the block (see `course`)
+    calls, modules    which modules are called inside which, in order, and the class of every module of the block
 """
 
 from __future__ import annotations
@@ -36,7 +44,10 @@ class Behaviour:
     facts: tuple[str, ...] = ()
 
     def of(self, kinds: tuple[str, ...], said: Mapping[str, str]) -> dict[str, Any]:
-        """What blocks of this sort do: by all that is said of them, else by what all tiny blocks agree in."""
+        """What blocks of this sort do: by all that is said of them, else by what all tiny blocks agree in.
+
+        A checkpoint may combine what no tiny block combines (a dense sliding block); then only what all alike ones share is told.
+        """
         for (own_kinds, own), facts in self.by_sort.items():
             if own_kinds == kinds and dict(own) == dict(said):
                 return dict(facts)
@@ -46,6 +57,7 @@ class Behaviour:
 
 
 def _agree(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two sorts say nothing different in what both speak of."""
     return all(other.get(name, said) == said for name, said in one.items())
 
 
@@ -128,6 +140,7 @@ def _facts(model: StandardizedTransformer) -> list[str]:
 
 
 def _block(trial: Trial, block: Host) -> dict[str, Any]:
+    """What one block does, from what the trial read: heads `[batch heads seq width]`, patterns `[batch heads query key]`."""
     read = {
         reading.value.name: value
         for reading in trial.readings

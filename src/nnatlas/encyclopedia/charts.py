@@ -31,6 +31,7 @@ class Chart:
 
     @property
     def log(self) -> bool:
+        """Whether the axis counts powers of ten: all numbers positive, and far apart."""
         numbers = self._numbers()
         return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > FAR
 

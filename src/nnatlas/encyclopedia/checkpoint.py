@@ -38,7 +38,10 @@ LEAST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The weights of one norm in every block: their mean, and the least and greatest of all."""
+    """The weights of one norm in every block: their mean by block, and the least and greatest single one of all.
+
+    Weights as they are kept: where a family multiplies by 1 + weight, 0 is the neutral gain, and the note on the family says so.
+    """
 
     role: str
     native: str
@@ -109,6 +112,7 @@ def _outline(model: StandardizedTransformer, name: str) -> Outline:
 
 
 def _next(model: StandardizedTransformer, text: str) -> tuple[tuple[str, float], ...]:
+    """The five likeliest next tokens with their probabilities."""
     with model.trace(text):
         best = model.next_token_probs[0].topk(5)
     return tuple((model.tokenizer.decode([at]), float(p)) for p, at in zip(best.values, best.indices, strict=True))
@@ -118,6 +122,7 @@ def _next(model: StandardizedTransformer, text: str) -> tuple[tuple[str, float],
 
 
 def _charts(model: StandardizedTransformer, text: str) -> Iterator[Chart]:
+    """Each chart needs a forward of its own: a value is kept only as the few numbers made from it."""
     stream = _each(model, text, "layer_output", _norms)
     if stream:
         yield _stream_chart(stream)
@@ -136,13 +141,19 @@ def _each(model: StandardizedTransformer, text: str, value: str, reduce: Any) ->
 
 
 def _norms(stream: Tensor) -> tuple[float, float]:
-    """The stream's length at the first position, and its median over the others."""
+    """The stream's length at the first position, and its median over the others, from `[batch seq hidden_size]`.
+
+    A median, since a few positions may be as long as the first and would decide a mean.
+    """
     lengths = stream[0].norm(dim=-1)
     return float(lengths[0]), float(lengths[1:].median())
 
 
 def _first_share(pattern: Tensor) -> float:
-    """The mean share of attention that queries after the first give to the first position."""
+    """The mean share of attention that queries after the first give to the first position, from `[batch heads query key]`.
+
+    The first query is left out: it sees nothing but the first position.
+    """
     return float(pattern[0, :, 1:, 0].mean())
 
 
@@ -177,10 +188,12 @@ def _contribution_chart(model: StandardizedTransformer, text: str) -> Iterator[C
 
 
 def _lengths(stream: Tensor) -> Tensor:
+    """The length of every position's vector: `[batch seq hidden_size]` to `[seq]`, of the first row."""
     return stream[0].norm(dim=-1)
 
 
 def _beside(added: Tensor | None, entering: Tensor | None) -> float | None:
+    """The median ratio of two lengths over the positions after the first; none where a block has no such part."""
     if added is None or entering is None or added.shape != entering.shape:
         return None
     return float((added / entering)[1:].median())

@@ -1,4 +1,8 @@
-"""Chips: the parts of a drawing that one can point at, each with the card that opens for it."""
+"""Chips: the parts of a drawing that one can point at, each with the card that opens for it.
+
+A chip knows nothing of where it will stand: it is what is written on it, how it looks (its tone), and what its card says.  The
+card of a value that is served is read from its row of the tables, so that drawing and table cannot say different things.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,11 @@ ROLE_LINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One part: what is written on it, its tone, and its card: full name, one line, layout, place, and the value's key."""
+    """One part: what is written on it, its tone, and its card.
+
+    `title` is the name to type or the module's path, `line` one sentence; a value also has its `layout` (axes), its `place` in
+    words and its `key`, by which the card finds the value's row.
+    """
 
     text: str
     tone: str
@@ -59,7 +67,10 @@ def short_name(path: str) -> str:
 
 
 class Chips:
-    """Makes the chips of one sort of block."""
+    """Makes the chips of one sort of block.
+
+    `variant` is that sort with what was bound there; `facts` are the type's as a whole, such as that scores are capped.
+    """
 
     def __init__(self, outline: Outline, variant: Variant, facts: frozenset[str] = frozenset()) -> None:
         self.outline, self.variant, self.facts = outline, variant, facts
@@ -69,6 +80,7 @@ class Chips:
         return self.outline.root if (VALUES | RARE)[key].host == "model" else self.variant.bound
 
     def has(self, key: str) -> bool:
+        """Whether a value is served here: on the root for the model's own, else on this sort of block."""
         return key in self.bound(key).cells
 
     def value(self, key: str, text: str = "", tone: str = VALUE) -> Chip:
@@ -107,9 +119,11 @@ class Chips:
         """A number that something is multiplied or divided by."""
         given = self.outline.config.get(factor.name)
         worth = f"; {given:g} here" if isinstance(given, int | float) and not isinstance(given, bool) else ""
-        name = f"sqrt({factor.name})" if factor.root else factor.name
-        said = f"{'÷' if factor.divides else '×'} {'√' if factor.root else ''}{factor.name.rpartition('.')[2]}"
-        return Chip(said, SCALE, name, f"{'divided' if factor.divides else 'multiplied'} by {name}{worth}")
+        short = factor.said.replace(factor.name, factor.name.rpartition(".")[2]).replace("sqrt", "√")
+        said = f"{'÷' if factor.divides else '×'} {short}"
+        return Chip(
+            said, SCALE, factor.said, f"{'divided' if factor.divides else 'multiplied'} by {factor.said}{worth}"
+        )
 
     def scale(self, by_channel: bool) -> Chip:
         """A scale that was seen where the row names none."""

@@ -1,4 +1,19 @@
-"""What stands inside an attention, a mixer or an MLP: rows of chips in the order in which the forward meets them."""
+"""What stands inside an attention, a mixer or an MLP: rows of chips in the order in which the forward meets them.
+
+    q_proj   k_proj   v_proj          modules, as a run called them
+    unrotated queries   unrotated keys
+    rotary                            an operation
+    queries   keys   values           values, as they enter the attention
+    window 4096   learned sink        what limits it or takes a share
+    scores   pattern
+    head outputs   gate
+    premix   head contributions
+    o_proj
+
+A row appears only with what the outline has: the order is fixed here, presence never is.  Modules are taken from the run of the
+tiny model, so that latent projections, sub-norms and gates are there without any row naming them; those called after the pattern
+is made stand below it.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +60,7 @@ def _values(chips: Chips, part: str, **texts: str) -> Row:
 
 
 def _modules(chips: Chips, *roles: str) -> Row:
+    """Modules by their roles, as far as the block has them."""
     return tuple(chips.module(role) for role in roles if role in chips.variant.bound.roles)
 
 
@@ -52,6 +68,10 @@ def _modules(chips: Chips, *roles: str) -> Row:
 
 
 def _attention_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
+    """From the projections to the output projection.
+
+    Where nothing is turned, the values before the rotary are those after it, and are drawn once.
+    """
     late = _norms_after_rotary(variant)
     before, after = _around(_called(chips, "self_attn", "o_proj", *(("q_norm", "k_norm") if late else ())))
     yield before
@@ -101,6 +121,7 @@ def _called(chips: Chips, part: str, *last: str) -> Row:
 
 
 def _rotary(variant: Variant) -> Iterator[Chip]:
+    """Whether queries and keys are turned, and how; nothing where no run has shown it."""
     rotates, turns = variant.facts.get("rotates"), variant.facts.get("turns")
     if rotates:
         how = {
@@ -137,6 +158,7 @@ def _sight(chips: Chips, variant: Variant) -> Iterator[Chip]:
 
 
 def _heads(variant: Variant) -> str:
+    """How many heads there are, and how many of keys and values where they are shared."""
     sizes = variant.bound.sizes
     heads, shared = sizes.get("num_heads"), sizes.get("num_kv_heads")
     if heads is None:
@@ -148,6 +170,7 @@ def _heads(variant: Variant) -> str:
 
 
 def _mixer_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
+    """A recurrent mixer: projections, what is written and read, the state, and the way out."""
     before, after = _around(_called(chips, "linear_attn"))
     before, after = (before, after) if after else (before[:-1], before[-1:])  # the last one projects back to the stream
     yield before
@@ -162,10 +185,12 @@ def _mixer_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
 
 
 def _mixer_aside(variant: Variant) -> str:
+    """Mixers differ more than their sizes tell: the class says which it is."""
     return variant.bound.classes.get("linear_attn", "")
 
 
 def _mlp_rows(chips: Chips, variant: Variant) -> Iterator[Row]:
+    """A dense MLP or a mixture; a mixture beside a dense MLP has the rows of both."""
     if chips.has("block.mlp_input"):
         yield (chips.value("block.mlp_input"),)
     yield _values(chips, "mlp", mlp_gate="MLP gate")
@@ -187,6 +212,7 @@ def _mixture_rows(chips: Chips) -> Iterator[Row]:
 
 
 def _mlp_aside(variant: Variant) -> str:
+    """How wide an MLP is, or how many experts there are and how many see a token."""
     sizes = variant.bound.sizes
     experts, best = sizes.get("num_experts"), sizes.get("top_k")
     if experts and "mlp.expert_indices" in variant.bound.cells:

@@ -2,6 +2,21 @@
 
 The residual stream runs down the left side.  A branch leaves it to the right, goes down through its boxes and comes back to an
 add on the stream; branches that read the same stream hang on one feeding line and are collected by another.
+
+    STREAM  FEED  LEFT                     RIGHT  COLLECT  AROUND
+      |                                      |
+      o  layer_input                         |
+      |------------.                         |
+      |         [ norm ]                     |
+      |     .---------------.                |
+      |     |   self_attn   |                |
+      |     '---------------'                |
+      |            |                         |
+      (+)<-- attention_output                |      a branch that lands at a later sum goes down on AROUND
+      |
+
+Heights are not planned: a pen puts one thing under the other and remembers where lines have to start and end.  All numbers are
+in units of the drawing, of which a phone's width has 372.
 """
 
 from __future__ import annotations
@@ -58,7 +73,11 @@ class Wire:
 
 @dataclass(slots=True)
 class Drawing:
-    """Everything to be drawn for one sort of block, in drawing order."""
+    """Everything to be drawn for one sort of block, in drawing order.
+
+    `adds` are the sums on the stream, `cuts` where a branch takes its place, `taps` the dots at its names.  `block` is top and
+    height of the dashed outline, `caption_at` where its caption starts: beside the title, or under it where both are long.
+    """
 
     caption: str
     title: str
@@ -89,8 +108,10 @@ class _Pen:
         ] = []  # branches that are added later, and the height at which they go out
 
     def draw(self, anatomy: Anatomy) -> Drawing:
+        """The whole drawing, from the embedding down to the logits."""
         self._ends(anatomy.embedding)
         top = self.y
+        # title on the left and caption on the right of one line, unless they would meet
         crowded = LETTER * (len(self.made.title) + len(self.made.caption)) > WIDTH - 80
         self.made.caption_at = (40, top + 34) if crowded else (356, top + 17)
         self.y += 44 if crowded else 26
@@ -122,6 +143,7 @@ class _Pen:
     # -- stages ----------------------------------------------------------------------------------------------------
 
     def _stage(self, stage: Stage) -> None:
+        """What happens between two states of the stream, in the order in which it happens to it."""
         for chip in stage.weighed:
             self._on_stream(chip)
         self._branches(stage)
@@ -156,6 +178,7 @@ class _Pen:
             self.made.adds.append((STREAM, returns))
 
     def _on_stream(self, chip: Chip) -> None:
+        """A chip that stands on the stream itself: a norm of it, a factor on it, a module that joins it."""
         self.made.boxes.append(Box(chip, STREAM - 14, self.y, _width(chip)))
         self.y += CHIP + GAP
 
@@ -239,6 +262,7 @@ class _Pen:
         return (first, top + CHIP / 2), out
 
     def _out(self, adds: Chip) -> float:
+        """The name of what a branch beside others adds, at its lower right; the height of its way out."""
         box = Box(adds, RIGHT - _width(adds) - 4, self.y, _width(adds))
         self.made.wires.append(Wire(f"{box.middle},{self.y - GAP} {box.middle},{self.y - 1}", "arrow"))
         self.made.boxes.append(box)
@@ -269,6 +293,7 @@ class _Pen:
         self.y += CHIP + GAP
 
     def _core(self, core: Core) -> None:
+        """A frame with a core's rows in it, one under the other on a thin line."""
         top = self.y
         self.y += 26
         inside = self.y
@@ -294,10 +319,12 @@ class _Pen:
 
 
 def _width(chip: Chip) -> float:
+    """The room that a chip's text takes in a monospaced face, with its padding."""
     return round(len(chip.text) * LETTER + 16, 1)
 
 
 def _lines(row: Row, room: float) -> list[Row]:
+    """A row cut where it is wider than the room."""
     lines: list[list[Chip]] = [[]]
     for chip in row:
         if lines[-1] and sum(_width(one) + 6 for one in lines[-1]) + _width(chip) > room:

@@ -1,6 +1,10 @@
 """A block's equations in the names of values, read off an outline: which norm reads what, what is added, what the sum makes.
 
 The laws `chain` and `residual` are what proves them; a line whose value the row excepts from `chain` is left out.
+
+    mlp_norm_output = post_attention_layernorm(layer_mid)
+    mlp_output = mlp(mlp_norm_output) · residual_multiplier
+    layer_output = layer_mid + mlp_output
 """
 
 from __future__ import annotations

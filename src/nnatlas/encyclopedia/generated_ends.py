@@ -1,4 +1,8 @@
-"""Notes on a model's ends and on what to mind: the readout, values with a meaning of their own, absences, exceptions, loading."""
+"""Notes on a model's ends and on what to mind: the readout, values with a meaning of their own, absences, exceptions, loading.
+
+Like `generated_inside`, a function for each chapter.  Reasons are the rows' own words, so that a page, an error and `support()`
+give the same one; values that share a reason are told together.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +84,7 @@ def absent(facts: Facts) -> Iterator[Part]:
 
 
 def _why_not(key: str, variant: Variant) -> str:
+    """The reason for an absence on one sort of block, or nothing where the value is there."""
     return variant.bound.absent.get(key, "")
 
 

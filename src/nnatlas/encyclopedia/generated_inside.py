@@ -1,4 +1,12 @@
-"""Notes on what happens inside blocks: the block itself, contributions, queries and keys, positions, heads, experts, mixers."""
+"""Notes on what happens inside blocks: the block itself, contributions, queries and keys, positions, heads, experts, mixers.
+
+Each function makes one chapter out of `Facts` and says of every sentence how it is known: `by_row` (the row states it), `built`
+(the shape that is shown has it) or `measured` (a run showed it).  A sentence that only some blocks bear out says which,
+
+    Nothing rotates in every 4th block from 3: there the mask alone orders the tokens.
+
+and a chapter that has nothing to say yields nothing and is left out.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from nnatlas.encyclopedia.stages import Branch, Stage
 from nnatlas.families._row import Family
 
 WIDTH, LEAST = 24, 38
+"""The box of a glyph: short ones are given air below, so that all are drawn at about one scale."""
 LEFT, ROOM = 8.0, 15.0
+# an attention is taller than an MLP, so that the two are told apart without colour
 HEIGHTS: Final = {"self_attn": 10, "linear_attn": 10, "mlp": 7}
 AT_MOST: Final = 3
 """So many sorts of block of one family are shown; the others only differ in what a glyph does not show, or are few."""
@@ -68,6 +70,7 @@ def glyph(block: Anatomy) -> Glyph:
 
 
 def _stage(stage: Stage, y: float) -> Iterator[Mark]:
+    """The marks of a stage from a height on: a shared norm, the branches in columns, their way back, norms on the stream."""
     for _ in stage.shared:
         yield Mark("norm", LEFT, y, ROOM, 2)
         y += 3
@@ -85,6 +88,7 @@ def _stage(stage: Stage, y: float) -> Iterator[Mark]:
 
 
 def _branch(branch: Branch, x: float, y: float, wide: float) -> Iterator[Mark]:
+    """One branch as a column of marks."""
     for part in branch.parts:
         if isinstance(part, Core):
             high = HEIGHTS.get(part.name, 4)

@@ -1,4 +1,8 @@
-"""Where a page points: addresses of other pages, relative to the page's own, and the error for what leads nowhere."""
+"""Where a page points: addresses of other pages, relative to the page's own, and the error for what leads nowhere.
+
+Addresses are relative, so that the site works from a folder, under any path of a server, and when a single page is copied out.
+A page that stands alone (`nnatlas page`) has no other pages: its links become plain text.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,7 @@ class Links:
         return self.root + found if found is not None else None
 
     def asset(self, name: str) -> str:
+        """The address of a style or script."""
         return f"{self.root}assets/{name}"
 
 

@@ -1,4 +1,8 @@
-"""What was measured of a type, for pages: the package's kept measurements, and those of types that nnatlas brings itself."""
+"""What was measured of a type, for pages: the package's kept measurements, and those of types that nnatlas brings itself.
+
+Pages never measure: a build takes seconds because `nnatlas check --all` was run before and its findings are kept.  What only
+shows in an outline (how a rotary turns, whether an activation learns) is asked here, beside the traits that a measurement shows.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,10 @@ BADGES: Final = TRAITS | {
 
 
 def _heads(outline: Outline) -> dict[str, int]:
-    """How many heads of each sort a checkpoint has whose figures are known; a tiny model's say what its type can do."""
+    """How many heads of each sort a checkpoint has whose figures are known; a tiny model's say what its type can do.
+
+    Tiny models share keys among heads wherever a type allows it; the named checkpoint may not.
+    """
     return {name: outline.root.sizes[name] for name in ("num_heads", "num_kv_heads") if name in outline.root.sizes}
 
 

@@ -1,6 +1,10 @@
 """Making outlines: a flagship's shape is built on the meta device and bound, and the tiny model is run for what only a run shows.
 
 Nothing here computes with real weights of the flagship; a model of any size takes a second or two and little memory.
+
+Two models meet in an outline: the flagship's on the meta device says how many blocks of which sort there are and where every
+value is bound; the tiny one, which runs, says what blocks of each sort do.  They are matched by kinds and by the config's
+per-block lists.
 """
 
 from __future__ import annotations

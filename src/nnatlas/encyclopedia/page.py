@@ -46,7 +46,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class FamilyPage:
-    """A family's page.  `title` is the family's name, `lede` the sentence that says what is unusual."""
+    """A family's page.
+
+    `title` is the family's name and `lede` the sentence that says what is unusual, both from the row's docstring.  `badges` are
+    traits that row and measurement answer for.  `outline` holds the shape that is shown, `pictures` one drawing for each sort of
+    block, `tables` the values by host, `sizes` the numbers that the model answers to, `chapters` the notes, and `written` whether
+    a person wrote them.  `exceptions` are laws that the row declares not to hold, with what they are about; `sample` names what
+    was run.  `source` is the family's file as HTML, `covers` the types it binds, and `kin` the rows nearest to it.
+    """
 
     model_type: str
     title: str
@@ -75,6 +82,7 @@ class FamilyPage:
 
     @property
     def block_count(self) -> int:
+        """How many blocks the drawn stack has, which the slider runs over."""
         return self.outline.blocks
 
     @property
@@ -129,7 +137,10 @@ def named(family: Family, model_type: str) -> tuple[str, str]:
 
 
 def kin_of(family: Family) -> tuple[str, ...]:
-    """Families whose rows start from the same shape, those of one row left out; the nearest by the cells they change."""
+    """Families whose rows start from the same shape, those of one row left out; the nearest by the cells they change.
+
+    Near is: many changed cells in common, then few that only one of the two changes.  At most eight are shown.
+    """
     others = {
         one.name: one for one in families.rows().values() if one.shape == family.shape and one.name != family.name
     }
@@ -151,7 +162,11 @@ def source_of(family: Family) -> tuple[str, str]:
 
 
 def pictures(outline: Outline, row: Family, found: Measurement | None) -> Iterator[Picture]:
-    """Every sort of block once; sorts that look the same when drawn are one."""
+    """Every sort of block once; sorts that look the same when drawn are one.
+
+    Blocks may differ in what a drawing does not show, such as a rotary's base: they share a picture, and the slider moves over
+    them without a change.
+    """
     facts = found.facts if found else frozenset()
     drawn: dict[str, list[Variant]] = {}
     made: dict[str, Anatomy] = {}
@@ -168,5 +183,6 @@ def pictures(outline: Outline, row: Family, found: Measurement | None) -> Iterat
 
 
 def _short(numbers: tuple[int, ...]) -> str:
+    """Block numbers in the room of a drawing's title: `0-2, 4-6, …`."""
     said = spans(numbers)
     return said if len(said) < 18 else said[:15].rpartition(",")[0] + ", …"

@@ -1,4 +1,9 @@
-"""Notes as HTML: inline Markdown with links to other pages, marks as badges, examples highlighted."""
+"""Notes as HTML: inline Markdown with links to other pages, marks as badges, examples highlighted.
+
+    Scores are capped before the mask is added. {checked: no_score_beyond_the_cap}
+
+becomes a paragraph and a badge that leads to the test of that name.  Raw HTML in a note is shown as text: everything is escaped.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +83,7 @@ def _claim(text: Text, note: Note, links: Links) -> Claim:
 
 
 def _badge(mark: Mark | None, note: Note, links: Links) -> Badge | None:
+    """How a claim is known; a checked one leads to its test, in the family's own module of claims or the shared one."""
     if mark is None:
         return None
     if mark.how == "row":
@@ -104,6 +110,7 @@ def inline(text: str, links: Links) -> Markup:
 
 
 def _resolved(tokens: list[Token], links: Links) -> Iterator[Token]:
+    """Tokens with `kind:name` links made addresses; of a link that a page cannot have, only the text stays."""
     dropped = False
     for token in tokens:
         if token.type == "link_open":

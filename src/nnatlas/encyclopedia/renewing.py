@@ -1,4 +1,8 @@
-"""Making the kept outlines anew, a few processes at a time: what `nnatlas encyclopedia outline` does."""
+"""Making the kept outlines anew, a few processes at a time: what `nnatlas encyclopedia outline` does.
+
+Each type is made in a process that may be ended, since a type that hangs must not stop the others; a type that fails keeps the
+outline that it has, and the failure is told.
+"""
 
 from __future__ import annotations
 

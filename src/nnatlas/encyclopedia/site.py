@@ -1,4 +1,15 @@
-"""The whole site: facts in, a folder of pages out, with nothing to fetch and no build step but this."""
+"""The whole site: facts in, a folder of pages out, with nothing to fetch and no build step but this.
+
+    index.html                  all families, with search, filters and comparison
+    family/<type>.html          a family's page            model/<name>.html    a checkpoint that was run
+    vocabulary.html             every value                value/<key>.html     one value on all families
+    traits.html, layouts.html   what families and values have in common, each with a page of its own
+    coming-from.html            names of other libraries   adding.html          how a family is added
+    source/<path>.html          the project's own files, so that links from claims end at the line that proves them
+    assets/                     styles and scripts, one file for each job
+
+Pages are made one after the other and written at once, so that a build needs the memory of one page.
+"""
 
 from __future__ import annotations
 
@@ -84,6 +95,7 @@ def _write(path: Path, text: str) -> int:
 
 
 def _assets(out: Path, all_outlines: Mapping[str, Outline]) -> None:
+    """Styles, scripts, and the facts that the comparison reads, as a script so that it works from a folder too."""
     for name in render.assets():
         (out / "assets").mkdir(parents=True, exist_ok=True)
         shutil.copy(render.ASSETS / name, out / "assets" / name)
@@ -134,6 +146,7 @@ def checkpoint_facts(run: Any, links: Links) -> dict[str, Any]:
 
 
 def _page(site: Site, path: str, template: str, **facts: Any) -> Page:
+    """One page by its template; its links start from where it lies."""
     links = Links(path.removesuffix(".html"), "../" * path.count("/"), site)
     return path, render.render(template, links, **facts)
 
@@ -170,6 +183,7 @@ def _front(site: Site, all_outlines: Mapping[str, Outline], listed: Any, traits:
 
 
 def _values(site: Site, all_outlines: Mapping[str, Outline]) -> Iterator[Page]:
+    """A page for every value of the vocabulary, rare ones and those of towers included."""
     for value in (VALUES | RARE | VISION).values():
         made = overview.value_page(value, all_outlines)
         yield _page(site, f"value/{value.key}.html", "value.j2", page=made, count=len(all_outlines))

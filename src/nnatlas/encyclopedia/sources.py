@@ -1,4 +1,8 @@
-"""The project's own files as pages, so that what a page claims can be followed to the line that says it."""
+"""The project's own files as pages, so that what a page claims can be followed to the line that says it.
+
+A claim's badge leads to the test that proves it, a place to the row that states it, a trait to the question that it answers.
+Names defined at the top of a file are anchors: `path#name`.
+"""
 
 from __future__ import annotations
 

@@ -75,6 +75,12 @@ def coursed(chips: Chips, variant: Variant) -> Iterator[Stage]:
 
 
 class _Stages:
+    """Turns the steps of a course into stages: paths become chips and cores, and factors get the names that the row gives them.
+
+    `roles` maps a module's path to its role, `terms` a summand's key to the identity's term; `named` are the contributions that
+    have been drawn, since each value is drawn once however many branches pass its part.
+    """
+
     def __init__(self, chips: Chips, variant: Variant, steps: Sequence[Step]) -> None:
         self.chips, self.variant, self.steps = chips, variant, steps
         self.roles = {path: role for role, path in reversed(list(variant.bound.roles.items()))}

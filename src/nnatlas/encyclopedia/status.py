@@ -47,6 +47,7 @@ def _status(what: str, key: str, measured: Measurement | None, outline: Outline)
     plain = outline.plain.get(key, "") or (f"read only: {value.read_only}" if value.read_only else "")
     if value.layout.axes == () and value.layout.name == "Scalar":
         return Status(what, YES if what == "read" else NO, value.read_only or "not a tensor")
+    # nature comes before exceptions: a derived value is not excepted from edits, it cannot take any
     if plain.startswith(_BY_NATURE[what]) and _BY_NATURE[what]:
         return Status(what, NO, _nature(plain, value.read_only))
     if excepted := list(_excepted(law, key, measured)):
@@ -65,10 +66,13 @@ def tower_statuses(key: str, read_only: str, found: Mapping[str, Any] | None) ->
     read = Status("read", YES if seen and by_law["read"] == "holds" else UNSEEN, by_law["read"] or "not measured")
     moves = YES if seen and by_law["write"] == "holds" else UNSEEN
     write = Status("write", NO if read_only else moves, read_only or by_law["write"] or "not measured")
-    return read, write, Status("gradient", NO, "not measured for towers")
+    slope = by_law["gradient"]  # towers are run for it where the kept measurement has that law
+    gradient = Status("gradient", YES if seen and slope == "holds" else NO, slope or "not measured for towers")
+    return read, write, gradient
 
 
 def _nature(plain: str, read_only: str) -> str:
+    """In words why a value by its nature takes no edit or has no gradient."""
     if plain == "whole numbers":
         return "whole numbers have no gradient"
     return f"derived: {read_only}" if plain == "derived" and read_only else plain

@@ -82,7 +82,10 @@ def host_tables(outline: Outline, family: Family, found: Measurement | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The blocks of an outline as far as they have a host; the model itself counts as one block."""
+    """The blocks of an outline as far as they have a host; the model itself counts as one block.
+
+    Values hang on hosts, and of a hybrid only some blocks have a `self_attn`: what is said of a value is said of those blocks.
+    """
 
     outline: Outline
     host: str
@@ -129,6 +132,7 @@ class Stack:
 
 
 def _table(stack: Stack, family: Family, found: Measurement | None) -> HostTable:
+    """One host: the vocabulary's values in order, then rare ones of this family; served ones apart from absent ones."""
     host = stack.host
     rare = tuple(
         one for one in RARE.values() if one.host == host and any(one.key in bound.cells for _, bound in stack.sorts)
@@ -147,6 +151,7 @@ def _table(stack: Stack, family: Family, found: Measurement | None) -> HostTable
 
 
 def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) -> ValueRow:
+    """One value over all sorts of block, its places grouped by what is said of them."""
     key, root = value.key, stack.outline.root
     layouts = [bound.layouts[key] for _, bound in stack.sorts if key in bound.layouts]
     places = stack.by_words(
@@ -166,6 +171,7 @@ def _row(value: Value, stack: Stack, family: Family, found: Measurement | None) 
 
 
 def _statuses(value: Value, outline: Outline, found: Measurement | None) -> tuple[Status, ...]:
+    """Read, write, gradient; towers have laws and a measurement of their own."""
     if value.host in VISION_HOSTS:
         return tower_statuses(value.key, value.read_only, measurements.tower(outline.model_type))
     return statuses(value.key, found, outline)

@@ -22,7 +22,10 @@ _NORMS = {
 
 
 def told(chips: Chips, variant: Variant) -> Iterator[Stage]:
-    """The parts that the block has; those of a parallel block together, as are an attention and a mixer."""
+    """The parts that the block has; those of a parallel block together, as are an attention and a mixer.
+
+    A block counts as parallel where its row says that there is no stream between attention and MLP and yet has an identity.
+    """
     parts = {part: key for key, part in ADDED.items() if part in variant.bound.classes}
     mixers = [key for part, key in parts.items() if part != "mlp"]
     groups = [group for group in (mixers, [parts["mlp"]] if "mlp" in parts else []) if group]
@@ -33,6 +36,7 @@ def told(chips: Chips, variant: Variant) -> Iterator[Stage]:
 
 
 def _stage(chips: Chips, variant: Variant, keys: list[str], first: bool, last: bool) -> Stage:
+    """One group of parts; a norm that all of them read is drawn once."""
     norms = {variant.bound.roles.get(_NORMS[ADDED[key]][0], "") for key in keys}
     shared = len(keys) > 1 and len(norms) == 1 and "" not in norms
     then = chips.after_sum("layer_output" if last else "layer_mid")
@@ -47,6 +51,7 @@ def _stage(chips: Chips, variant: Variant, keys: list[str], first: bool, last: b
 
 
 def _branch(chips: Chips, variant: Variant, key: str, shared: bool) -> Branch:
+    """Norm in front, the part, norm behind, factors, and the gate that the row's words mention."""
     part, bound = ADDED[key], variant.bound
     before, after = _NORMS[part]
     parts: list[Part] = [chips.norm(before)] if before in bound.roles and not shared else []

@@ -33,7 +33,11 @@ SKIPPED: Final = ("dropout", "identity", "rotary", "drop_path")
 
 @dataclass(slots=True)
 class _Watch:
-    """What one forward passes through a block, each `[tokens size]`, in the order of calls."""
+    """What one forward passes through a block, in the order of calls.
+
+    `given` holds of every call its path, class, inputs and outputs, each `[tokens size]` in float64; `enters` and `leaves` are the
+    block's own input and output.  `running` is the stack of paths that are being called, `sizes` how many numbers went in and out.
+    """
 
     given: list[tuple[str, str, list[Tensor], list[Tensor]]] = field(default_factory=list)
     enters: list[Tensor] = field(default_factory=list)

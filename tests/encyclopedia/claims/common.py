@@ -15,6 +15,8 @@ from tests.families.seed_pages import IDS, heads_reached, logits, rotated_halves
 from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
+import nnatlas
+
 # --- the block ---------------------------------------------------------------------------------------------------------
 
 
@@ -340,6 +342,18 @@ def logits_are_the_heads_output(model: Any) -> None:
     assert torch.equal(*model.collect(IDS, ["lm_head_output", "logits"]).values())
 
 
+def half_precision_logits_are_coarse(model: Any) -> None:
+    """In bfloat16 logits between 16 and 32 lie on a grid of 1/8; the head in float32 shows what that hides."""
+    half = nnatlas.load(f"tiny:{model.config.model_type}", dtype=torch.bfloat16)
+    normed, given = half.collect(IDS, ["final_norm_output", "logits"]).values()
+    assert given.dtype == torch.bfloat16
+    exact = normed.float() @ half.lm_head._module.weight.float().T
+    assert 1e-4 < (exact - given.float()).abs().max() < 2**-7 * exact.abs().max()
+    below, above = torch.tensor([16.0, 31.0], dtype=torch.bfloat16)
+    up = torch.tensor(float("inf"), dtype=torch.bfloat16)
+    assert float(below.nextafter(up) - below) == float(above.nextafter(up) - above) == 1 / 8
+
+
 def last_block_reads_out_as_the_logits(model: Any) -> None:
     """`project_on_vocab` of the last block's output gives the logits bit for bit."""
     stream, given = model.collect(IDS, ["layers.-1.layer_output", "logits"]).values()
@@ -361,6 +375,15 @@ def embeddings_are_scaled_inside_their_module(model: Any) -> None:
     assert torch.equal(entering, embedded)
     rows = model.embed_tokens._module.weight[IDS]
     torch.testing.assert_close(embedded, rows * model.hidden_size**0.5)
+
+
+def the_factor_on_embeddings_is_rounded(model: Any) -> None:
+    """The root of the width is cast to the weights' type before embeddings are multiplied by it."""
+    embedding = type(model.embed_tokens._module)
+    for width, factor in ((3584, 59.75), (1152, 34.0), (2560, 50.5)):
+        module = embedding(2, 3, None, embed_scale=width**0.5).bfloat16()
+        module.weight.data.fill_(1.0)
+        assert float(module(torch.tensor([1])).detach()[0, 0]) == factor
 
 
 def embeddings_enter_as_they_are(model: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import pytest
 import torch
 from tests.encyclopedia.claims.common import (
     IDS,
@@ -230,3 +232,13 @@ def kin_have_rows_of_their_own(model: Any) -> None:
     assert [families.find(name).name for name in kin] == list(kin)
     assert tiny("deepseek_v32", "eager").support()["self_attn.indexer_choice"] is None
     gated_mlp(tiny("deepseek_v3", "eager", {"first_k_dense_replace": 4}))
+
+
+def yarn_scales_the_scores(model: Any) -> None:
+    rope = dict(rope_type="yarn", rope_theta=10_000.0, factor=40.0, mscale=1.0, mscale_all_dim=1.0,
+                beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=4096)  # fmt: skip
+    stretched = built("deepseek_v3", num_hidden_layers=1, rope_parameters=rope).model
+    attention = stretched.layers[0].self_attn
+    assert attention.scaling * attention.qk_head_dim**0.5 == pytest.approx((0.1 * math.log(40) + 1) ** 2)
+    assert (0.1 * math.log(40) + 1) ** 2 == pytest.approx(1.87, abs=0.005)
+    assert stretched.rotary_emb.attention_scaling == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -108,6 +109,14 @@ def yarn_by_default(model: Any) -> None:
     cos, sin = (one[0] for one in rotary(model.embed_tokens._module.weight, torch.arange(IDS.shape[1])[None]))
     for before, after in before_and_after_rotary(model, 1):
         torch.testing.assert_close(rotated_halves(before, cos, sin), after, rtol=0, atol=1e-5)
+
+
+def the_rotary_lengthens(model: Any) -> None:
+    rotary = model._module.model.rotary_emb
+    assert type(rotary)(default(model)).attention_scaling == pytest.approx(0.1 * math.log(32) + 1)
+    assert (0.1 * math.log(32) + 1) ** 2 == pytest.approx(1.81, abs=0.005)
+    for before, after in before_and_after_rotary(model, 1):
+        torch.testing.assert_close(after.norm(dim=-1), rotary.attention_scaling * before.norm(dim=-1))
 
 
 def every_second_block_slides(model: Any) -> None:

@@ -9,6 +9,7 @@ from tests.encyclopedia.claims.common import IDS, built, default, logits, of_blo
 from torch import Tensor
 from torch.nn import functional as F
 
+import nnatlas
 from nnatlas import families
 
 
@@ -192,3 +193,10 @@ def kin_have_rows_of_their_own(model: Any) -> None:
     assert [families.find(name).name for name in kin] == list(kin)
     decays = tiny("mamba", "eager").collect(IDS, "layers.1.linear_attn.decays")
     assert next(iter(decays.values())).ndim == 4
+
+
+def logits_are_cast_after_the_head(model: Any) -> None:
+    half = nnatlas.load("tiny:mamba2", dtype=torch.bfloat16)
+    (given,) = half.collect(IDS, ["logits"]).values()
+    assert given.dtype == torch.float32
+    assert torch.equal(given, given.bfloat16().float())
