@@ -120,6 +120,7 @@ def test_where_noughts_enter_the_first_block_the_features_are_said_to_come_later
     from nnatlas.families import wrappers
 
     given = {
+        **families.find("granite4_vision").tiny,
         **wrappers.find("granite4_vision").tiny,
         "deepstack_layer_map": [[-1, 2]],
         "spatial_target_layers": [1, 3, 1, 3],

@@ -8,7 +8,7 @@ same for all values of an edit, with a cache or without, and again after loading
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -122,8 +122,18 @@ def ablate(
         if isinstance(named, Mapping)
         else dict.fromkeys(named)
     )
+    _refuse_patches(model, targets)
     references = _references(model, targets, how, using) if how != "zero" else {}
     return Ablation(model, targets, how, references, Where(positions, on), seed, what or ", ".join(targets))
+
+
+def _refuse_patches(model: StandardizedTransformer, names: Iterable[str]) -> None:
+    """Values of an image tower have patches, not positions of the prompt: `LayoutError` before anything is changed."""
+    for name in (one for one in names if one.startswith(("vision.", "projector."))):
+        raise LayoutError(
+            f"{name} has patches where other values have batch and seq, so it has no positions to ablate. "
+            f"Change it by a function: with model.editing({name!r}, lambda value, call: value * 0)"
+        )
 
 
 def _references(

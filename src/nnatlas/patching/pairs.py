@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from nnatlas.engine.inputs import _is_chat
 from nnatlas.errors import InputError
+from nnatlas.model.pictures import pictures_in
 from nnatlas.model.tokens import token_text
+from nnatlas.model.vision import takes_images
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -80,6 +83,11 @@ def pairs_of(model: StandardizedTransformer, clean: Any, corrupted: Any) -> Pair
 
 def _rows(model: StandardizedTransformer, prompts: Any) -> list[list[int]]:
     """Ids of every prompt, padding left out; the forward is abandoned before it begins."""
+    if (isinstance(prompts, Mapping) and takes_images(prompts)) or (_is_chat(prompts) and pictures_in(prompts)):
+        raise InputError(
+            "a sweep runs token ids alone, so pictures would be left out. For them: nnatlas.vision.image_token_effects(model, "
+            "prompt, picture, instead=other), or patch what a run with the other picture lent in model.trace(prompt, images=[...])"
+        )
     found = model.collect(prompts, ["input_ids", "attention_mask"])
     ids, mask = found["input_ids"], found["attention_mask"]
     mask = torch.ones_like(ids) if mask is None else mask

@@ -13,6 +13,8 @@ from torch import Tensor
 
 SIDE = 384
 """Pixels of the longer side of the picture as it is shown."""
+LEAST = 24
+"""Pixels of the shorter one, at least."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Overlay:
 
 def _fitted(wide: int, high: int) -> tuple[int, int]:
     longer = max(wide, high)
-    return SIDE * wide // longer, SIDE * high // longer
+    return max(LEAST, SIDE * wide // longer), max(LEAST, SIDE * high // longer)
 
 
 def _png(picture: Any) -> str:

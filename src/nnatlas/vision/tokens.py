@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from nnatlas.errors import InputError, LayoutError
+from nnatlas.model.pictures import listed, opened
 
 
 def only_picture(pictures: Any) -> Any:
-    """The one picture, handed in alone or in a list."""
-    given = list(pictures) if isinstance(pictures, Sequence) and not isinstance(pictures, str) else [pictures]
+    """The one picture, handed in alone or in a list, in any form that `images=` takes; as a Pillow image."""
+    given = listed(pictures)
     if len(given) != 1:
         raise InputError(f"one prompt with one picture, please: got {len(given)}")
-    return given[0]
+    return opened(given[0])
+
+
+def within(number: int, count: int, noun: str) -> int:
+    """A place counted from 0, or from the end where it is negative; `InputError` says which there are."""
+    if not -count <= number < count:
+        raise InputError(
+            f"{noun} {number} of {count}: they are numbered 0 to {count - 1}, or -1 to {-count} from the end"
+        )
+    return number % count
 
 
 def on_grid(amounts: Tensor, grid: tuple[int, int] | None) -> Tensor:
