@@ -60,3 +60,12 @@ def test_a_record_is_frozen_and_says_what_it_takes():
         Side("mlp")
     with pytest.raises(TypeError, match="unknown: which"):
         Side("mlp", "out", which=2)
+
+
+def test_a_factor_may_be_a_function_of_what_the_model_holds():
+    place = parse("self_attn > out[0] * tanh(block.gate) / sqrt(block.count - 1)")
+    assert place.factors == (
+        Factor("block.gate", tanh=True),
+        Factor("block.count", divides=True, root=True, less=1),
+    )
+    assert place.words().endswith("element 0, times tanh(block.gate), divided by sqrt(block.count - 1)")

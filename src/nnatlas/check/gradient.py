@@ -96,20 +96,46 @@ def _with_parameters(trial: Trial, readings: Sequence[Reading]) -> dict[str, str
 
 
 def _on_its_own(trial: Trial, reading: Reading) -> str | None:
-    """The fault when only the value asks for a gradient: `x.requires_grad_()`."""
+    """The fault when only the value asks for a gradient: `x.requires_grad_()`.
+
+    Where the block's own output has a gradient at the value, the rest of the way is that output's, which is asked too, and
+    the rest of the forward is not run; else the logits are asked.
+    """
+    near = _leaving(trial, reading)
+    if near is not None and _asked_alone(trial, reading, near) is None:
+        return None
+    why = _asked_alone(trial, reading, None)
+    return why and f"{why} (only the value asking)"
+
+
+def _leaving(trial: Trial, reading: Reading) -> Point | None:
+    """The point where the stream leaves the value's block, if that comes after it."""
+    block = reading.host.block or reading.host
+    if reading.host.index is None or block.absence("layer_output") is not None:
+        return None
+    near = Reading(block, block.values["layer_output"], block.point("layer_output"))
+    later = trial.snapshot.place(near) > trial.snapshot.place(reading)
+    return near.point if later and isinstance(near.point, Point) else None
+
+
+def _asked_alone(trial: Trial, reading: Reading, near: Point | None) -> str | None:
+    """What is wrong with the gradient of a nearer value, or of the logits, at a value that alone asks for one."""
     try:
         with _parameters_ask(trial, False), torch.enable_grad():
             with trial.model.trace(trial.single) as traced:
                 value = traced._run.read(reading.point).requires_grad_()
-            (gradient,) = torch.autograd.grad(_score(traced.output.logits), [value], allow_unused=True)
+                if near is not None:
+                    reached = traced._run.read(near)
+                    traced._run.stop()
+            reached = traced.output.logits if near is None else reached
+            (gradient,) = torch.autograd.grad(_score(reached), [value], allow_unused=True)
     except Exception as fault:  # noqa: BLE001  whatever it is, the value has no gradient
         return f"{type(fault).__name__}: {fault}"
-    why = _fault(gradient)
-    return why and f"{why} (only the value asking)"
+    return _fault(gradient)
 
 
 def _score(logits: Tensor) -> Tensor:
-    """A number that depends on every logit, each with a weight of its own: a plain sum may be constant."""
+    """A number that depends on every entry, each with a weight of its own: a plain sum may be constant."""
     weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1)).to(logits.device)
     return (logits.float() * weights).sum()
 

@@ -3,6 +3,6 @@
 from nnatlas.families.gptj import FAMILY as GPTJ
 
 FAMILY = GPTJ.twin(
-    unrotated_queries="self_attn calls _split_heads > out : batch seq num_heads qk_head_dim",
-    unrotated_keys="self_attn calls _split_heads[1] > out : batch seq num_kv_heads qk_head_dim",
+    unrotated_queries="self_attn ~ reshape[0] > out : batch seq num_heads qk_head_dim",
+    unrotated_keys="self_attn ~ reshape[1] > out : batch seq num_kv_heads qk_head_dim",
 )
