@@ -39,6 +39,7 @@ CHAIN = [
     {"guess"},  # a guessed row is handed out only once check has proven it
     {"encyclopedia"},
     {"cli"},
+    {"__main__"},
 ]
 LEAVES = {"errors", "show", "grid", "tiny", "pull", "apex", "_callable", "_record"}
 # A method that opens the door to what stands further right; it imports when it is called, never at the top.

@@ -150,6 +150,12 @@ WRONG = [
     ([-1], "id -1"),
     (5, "cannot run this int"),
     ({"a"}, "cannot run this set"),
+    (b"abc", "cannot run this bytes"),
+    (
+        {"input_ids": IDS, "attention_mask": torch.ones(1, 3)},
+        r"the attention_mask is \[1, 3\] for an input of \[1, 6\]",
+    ),
+    ({"input_ids": IDS, "attention_mask": torch.ones(2, 6)}, r"the attention_mask is \[2, 6\]"),
     (None, "nothing to run"),
     ({}, "nothing to run"),
     ({"input_idz": [1]}, "input_idz.*near: input_ids"),

@@ -158,6 +158,9 @@ class Preparer:
             raise InputError("return_dict=False is not served: values are read from the named fields of the result")
         if "input_ids" in batch and first.device.type == "cpu":
             self._check_vocabulary(first)
+        mask = batch.get("attention_mask")
+        if isinstance(mask, Tensor) and mask.ndim == 2 and (len(mask) != len(first) or mask.shape[1] < first.shape[1]):
+            raise InputError(f"the attention_mask is {list(mask.shape)} for an input of {list(first.shape[:2])}")
 
     def _check_vocabulary(self, ids: Tensor) -> None:
         rows = getattr(self.embedding, "num_embeddings", None)
@@ -234,7 +237,7 @@ def _as_ids(ids: Tensor) -> Tensor:
 
 def _rows(inputs: Any) -> list[list[int]]:
     """Id lists, or one, or tensors of ids, as lists of whole numbers."""
-    if not isinstance(inputs, Sequence):
+    if not isinstance(inputs, Sequence) or isinstance(inputs, bytes | bytearray):
         raise InputError(f"cannot run this {type(inputs).__name__}: hand in {_TAKEN}")
     if not inputs:
         raise InputError(f"an empty input: {inputs!r}; every row needs at least one token")
