@@ -6,6 +6,7 @@ from nnatlas import families
 from nnatlas.encyclopedia import measurements
 from nnatlas.encyclopedia.glyphs import AT_MOST, WIDTH, glyphs
 from nnatlas.encyclopedia.outline import kept
+from nnatlas.encyclopedia.overview import entries, specimens
 from nnatlas.encyclopedia.page import row_of
 
 
@@ -36,6 +37,17 @@ def test_a_hybrid_shows_its_sorts_the_frequent_one_first():
 
 def test_families_that_are_built_alike_share_one():
     assert shown("llama")[0].key == shown("mistral")[0].key != shown("cohere")[0].key
+
+
+def test_the_front_page_shows_the_commonest_by_a_plain_family():
+    outlines = {name: kept(name) for name in measurements.types()}
+    listed = entries(outlines)
+    first, *others = specimens(listed)
+    assert first.entry.noted
+    assert first.glyph == shown("llama")[0]
+    assert first.count == sum(one.glyphs[:1] == (first.glyph,) for one in listed) > 100
+    assert [one.count for one in others] == sorted((one.count for one in others), reverse=True)
+    assert len({one.glyph for one in (first, *others)}) == 12
 
 
 def test_all_stay_in_their_box():

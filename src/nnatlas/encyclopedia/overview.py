@@ -56,6 +56,28 @@ def drawn(listed: Iterable[Entry]) -> tuple[Glyph, ...]:
     return tuple(dict.fromkeys(glyph for entry in listed for glyph in entry.glyphs))
 
 
+@dataclass(frozen=True, slots=True)
+class Specimen:
+    """A way to build a block, with a family that stands for it and how many families are built so."""
+
+    glyph: Glyph
+    entry: Entry
+    count: int
+
+
+def specimens(listed: Iterable[Entry], most: int = 12) -> tuple[Specimen, ...]:
+    """The most frequent shapes of block, each by a family: one with notes by hand if there is, and the plainest of them."""
+    found: dict[Glyph, list[Entry]] = {}
+    for entry in listed:
+        for glyph in entry.glyphs[:1]:
+            found.setdefault(glyph, []).append(entry)
+    common = sorted(found.items(), key=lambda item: (-len(item[1]), item[1][0].model_type))[:most]
+    chosen = {
+        glyph: min(same, key=lambda one: (not one.noted, len(one.traits), one.model_type)) for glyph, same in common
+    }
+    return tuple(Specimen(glyph, chosen[glyph], len(same)) for glyph, same in common)
+
+
 # -- comparing ---------------------------------------------------------------------------------------------------------
 
 COMPARED = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size", "num_experts", "top_k",

@@ -163,6 +163,7 @@ def _front(site: Site, all_outlines: Mapping[str, Outline], listed: Any, traits:
         versions=versions,
         models=site.models,
         glyphs=overview.drawn(listed),
+        specimens=overview.specimens(listed),
         here="Families",
     )
     yield _page(
