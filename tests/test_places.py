@@ -7,7 +7,7 @@ import pytest
 from nnatlas import families
 from nnatlas.errors import PlaceError
 from nnatlas.families._shapes import LLAMA
-from nnatlas.places import Factor, Side, identity
+from nnatlas.places import Factor, Side, identity, parse
 
 
 def test_an_identity_is_a_sum_of_values_and_places_with_factors():
