@@ -55,6 +55,15 @@ def test_chat_messages_carry_images() -> None:
     mixed = [{"role": "user", "content": [{"type": "image"}, *pieces]}]
     both = [{"role": "user", "content": [{"type": "image", "image": pictured(1)}, *pieces]}]
     assert torch.equal(logits(model, mixed, images=[pictured(1)]), logits(model, both))
+    model.tokenizer.chat_template, written_before = (
+        "<|begin|>" + model.tokenizer.chat_template,
+        model.tokenizer.chat_template,
+    )
+    try:  # a begin token that the template has written is not put there once more
+        with model.trace(talk):
+            assert (model.input_ids == model.tokenizer.bos_token_id).sum() == 1
+    finally:
+        model.tokenizer.chat_template = written_before
     empty = [{"role": "user", "content": [{"type": "image"}, pieces[1]]}]
     assert torch.equal(logits(model, empty, images=[pictured()]), got)
     with pytest.raises(InputError, match="carry their images already"):

@@ -107,6 +107,9 @@ class ImagePreparer(Preparer):
             raise InputError(
                 f"this model takes one picture with each prompt, which stands in front of it; got {len(pictures)}"
             )
+        begin = getattr(self.tokenizer, "bos_token", None)
+        if begin and text.startswith(begin):  # a template has written it already, as transformers itself looks after
+            for_processor = {"add_special_tokens": False, **for_processor}
         given = {"text": [text], "return_tensors": "pt", **for_processor}
         return dict(self.processor(**given, images=pictures) if pictures else self.processor(**given))
 
