@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 from io import StringIO
@@ -18,6 +19,15 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH = 150
+# Letters that Python calls printable and that show nothing: joiners, fillers, variation selectors, the empty braille cell.
+UNSEEN = frozenset(
+    chr(code)
+    for first, last in (
+        (0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164),
+        (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF),
+    )
+    for code in range(first, last + 1)
+)  # fmt: skip
 SPACE, MARKS = "·", {" ": "·", "\n": "↵", "\t": "⇥", "·": "\\xb7"}
 
 
@@ -29,13 +39,28 @@ def terminal_width() -> int | None:
 def visible(text: str) -> str:
     r"""A token's text with everything in it to be seen: a space is `·`, a new line `↵`, a tab `⇥`, the rest is escaped.
 
+    A combining mark that has no letter before it stands on a dotted circle.
+
     >>> visible(" Paris\n\x1b[31m")
     '·Paris↵\\x1b[31m'
     """
-    return "".join(MARKS.get(letter) or (letter if letter.isprintable() else _escaped(letter)) for letter in text)
+    base = "◌" if text and unicodedata.combining(text[0]) and text[0] not in UNSEEN else ""
+    return base + "".join(MARKS.get(letter) or _seen(letter) for letter in text)
 
 
-def _escaped(letter: str) -> str:
+def readable(text: str) -> str:
+    r"""A text to be read, spaces and new lines as they are; all else that cannot be seen, or moves what can, is escaped.
+
+    >>> readable("two\nlines\u202e")
+    'two\nlines\\u202e'
+    """
+    return "".join(letter if letter in " \n" else _seen(letter) for letter in text)
+
+
+def _seen(letter: str) -> str:
+    """A letter, or how it is written where it cannot be seen."""
+    if letter.isprintable() and letter not in UNSEEN:
+        return letter
     return letter.encode("unicode_escape").decode("ascii")
 
 

@@ -31,7 +31,7 @@ def test_a_cell_in_words(grid):
     assert grid.words(0, 1) == "layer 0, position 1 ·cat: -2 nats"
     assert grid.words(1, 0) == "layer 7, position 0 The: nothing nats"
     named = Grid([[0.5]], Axis("head", ["5.2"]), Axis("position", ["a"]), text=[[" b"]], hover=[["more\nlines"]])
-    assert named.words(0, 0) == "head 5.2, position a:  b 0.5\nmore\nlines"
+    assert named.words(0, 0) == "head 5.2, position a: ·b 0.5\nmore\nlines"
 
 
 def test_cells_show_about_two_figures_of_the_largest(grid):

@@ -13,7 +13,7 @@ import torch
 from nnatlas.edits.edit import Edit
 from nnatlas.errors import InputError
 from nnatlas.model.tokens import token_text
-from nnatlas.show import text_of, visible
+from nnatlas.show import readable, text_of, visible
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -65,8 +65,8 @@ class Continuations:
 
         made = Table(show_lines=True, header_style="bold")
         for row in self.rows:
-            made.add_column(Text(row.label), overflow="fold", ratio=1)
-        made.add_row(*(Text(_printable(row.text)) for row in self.rows))
+            made.add_column(Text(readable(row.label)), overflow="fold", ratio=1)
+        made.add_row(*(Text(readable(row.text)) for row in self.rows))
         nexts = ("\n".join(f"{visible(token)} {chance:.3f}" for token, chance in row.next) for row in self.rows)
         made.add_row(*map(Text, nexts))
         return made
@@ -111,16 +111,11 @@ def _continue(
     return Continuation(label, does, text, ids, list(zip(tokens, best.values.tolist(), strict=True)))
 
 
-def _printable(text: str) -> str:
-    """A text with nothing in it that could drive a terminal."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else visible(letter) for letter in text)
-
-
 def _templates() -> Any:
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError:
         raise InputError("jinja2 is not installed: pip install 'nnatlas[experiments]'") from None
     made = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    made.globals["visible"] = visible
+    made.globals.update(visible=visible, readable=readable)
     return made

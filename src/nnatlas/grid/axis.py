@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nnatlas.show import visible
+from nnatlas.show import readable, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +43,4 @@ class Axis:
     def words(self, at: int) -> str:
         """A place in words."""
         number = f" {at}" if self.numbered else ""
-        return f"{self.name}{number} {visible(self.labels[at])}".rstrip()
+        return f"{readable(self.name)}{number} {visible(self.labels[at])}".rstrip()

@@ -11,6 +11,7 @@ from nnatlas.errors import InputError, LayoutError
 from nnatlas.grid.axis import Axis
 from nnatlas.grid.scale import Scale, decimals_for, scale_for
 from nnatlas.grid.shown import Shown
+from nnatlas.show import readable, visible
 
 Cells = Sequence[Sequence[Any]]
 
@@ -98,11 +99,11 @@ class Grid(Shown):
     def words(self, row: int, column: int) -> str:
         """A cell in words: where it is, its text, its number with its units, and what its hover says."""
         where = f"{self.rows.words(row)}, {self.columns.words(column)}"
-        text = f" {self.text[row][column]}" if self.text is not None else ""
+        text = f" {visible(self.text[row][column])}" if self.text is not None else ""
         value = self.values[row][column]
         number = "nothing" if value != value else f"{value:.4g}"
-        more = f"\n{self.hover[row][column]}" if self.hover is not None and self.hover[row][column] else ""
-        return f"{where}:{text} {number} {self.units}".rstrip() + more
+        more = f"\n{readable(self.hover[row][column])}" if self.hover is not None and self.hover[row][column] else ""
+        return f"{where}:{text} {number} {readable(self.units)}".rstrip() + more
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nnatlas.grid.grid import Grid, Pages
 from nnatlas.grid.scale import DARK, LIGHT, STRONG
-from nnatlas.show import visible
+from nnatlas.show import readable, visible
 
 ASSETS: Final = Path(__file__).parent / "assets"
 DENSE: Final = 26
@@ -51,9 +52,9 @@ def _described(shown: Grid | Pages) -> dict[str, Any]:
     axis, sheets = shown.sheets
     first = sheets[0]
     data = {
-        "page": axis.name,
-        "corner": f"{first.rows.name} / {first.columns.name}",
-        "units": first.units,
+        "page": readable(axis.name),
+        "corner": readable(f"{first.rows.name} / {first.columns.name}"),
+        "units": readable(first.units),
         "low": first.scale.low,
         "high": first.scale.high,
         "diverging": first.scale.diverging,
@@ -63,8 +64,8 @@ def _described(shown: Grid | Pages) -> dict[str, Any]:
     notes = dict.fromkeys(one.note for one in (shown, *sheets) if one.note)
     return {
         "id": f"grid-{os.getpid()}-{next(_numbers)}",
-        "title": shown.title,
-        "notes": list(notes),
+        "title": readable(shown.title),
+        "notes": [readable(note) for note in notes],
         "several": isinstance(shown, Pages),
         "dense": max(len(sheet.columns) for sheet in sheets) > DENSE and first.text is None,
         "ends": (f"{first.scale.low:.4g}", f"{first.scale.high:.4g}"),
@@ -77,14 +78,14 @@ def _described(shown: Grid | Pages) -> dict[str, Any]:
 def _sheet(sheet: Grid, label: str) -> dict[str, Any]:
     """One sheet as plain data: headings, places in words, and the cells' numbers, texts and hovers."""
     return {
-        "label": label,
-        "rows": sheet.rows.shown,
-        "columns": sheet.columns.shown,
-        "row_words": [sheet.rows.words(at) for at in range(len(sheet.rows))],
-        "column_words": [sheet.columns.words(at) for at in range(len(sheet.columns))],
+        "label": _apart(label),
+        "rows": [_apart(label) for label in sheet.rows.shown],
+        "columns": [_apart(label) for label in sheet.columns.shown],
+        "row_words": [_apart(sheet.rows.words(at)) for at in range(len(sheet.rows))],
+        "column_words": [_apart(sheet.columns.words(at)) for at in range(len(sheet.columns))],
         "decimals": sheet.decimals,
         "values": [[_number(value) for value in row] for row in sheet.values],
-        "texts": None if sheet.text is None else [[visible(text) for text in row] for row in sheet.text],
+        "texts": None if sheet.text is None else [[_apart(visible(text)) for text in row] for row in sheet.text],
         "hover": None if sheet.hover is None else [[_lines(text) for text in row] for row in sheet.hover],
     }
 
@@ -95,4 +96,10 @@ def _number(value: float) -> float | None:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(visible(line).replace("·", " ") for line in text.split("\n"))
+    return "\n".join(_apart(readable(line)) for line in text.split("\n"))
+
+
+def _apart(text: str) -> str:
+    """A text that runs from right to left between isolates, so that it does not reorder what stands around it."""
+    leftward = any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in text)
+    return f"\u2068{text}\u2069" if leftward else text

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from nnatlas.grid.axis import Axis
 from nnatlas.grid.grid import Grid, Pages
 from nnatlas.grid.scale import LIGHT, Colour, Scale
+from nnatlas.show import readable, visible
 
 BESIDE, LABELLED = 4, 40
 """Pages in a row; places along an axis up to which each is labelled."""
@@ -34,8 +35,8 @@ def picture(shown: Grid | Pages, dpi: int) -> bytes:
         image = _draw(sheet, plot, axis.words(at) if isinstance(shown, Pages) else "")
     for unused in plots[len(sheets) :]:
         unused.set_axis_off()
-    figure.colorbar(image, ax=list(plots), label=sheets[0].units, shrink=0.8)
-    figure.suptitle(shown.title, parse_math=False)
+    figure.colorbar(image, ax=list(plots), label=readable(sheets[0].units), shrink=0.8)
+    figure.suptitle(readable(shown.title), parse_math=False)
     return _saved(figure, dpi)
 
 
@@ -60,7 +61,7 @@ def _label(axis: Axis, place: Any, turned: int) -> None:
     every = -(-len(axis) // LABELLED)
     ticks = range(0, len(axis), every)
     place.set_ticks(ticks, [axis.shown[at] for at in ticks], rotation=turned, fontsize=7, parse_math=False)
-    place.set_label_text(axis.name)
+    place.set_label_text(readable(axis.name))
 
 
 def _write(sheet: Grid, plot: Any) -> None:
@@ -68,7 +69,7 @@ def _write(sheet: Grid, plot: Any) -> None:
         for column in range(len(sheet.columns)):
             letters = _unit(LIGHT.on(sheet.scale.share(sheet.values[row][column])))
             where = dict(ha="center", va="center", fontsize=6, color=letters, parse_math=False, clip_on=True)
-            plot.text(column, row, sheet.cell(row, column)[:12], **where)
+            plot.text(column, row, visible(sheet.cell(row, column))[:12], **where)
 
 
 def _colours(scale: Scale) -> LinearSegmentedColormap:

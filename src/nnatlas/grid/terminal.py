@@ -13,7 +13,7 @@ from rich.text import Text
 
 from nnatlas.grid.grid import Grid, Pages
 from nnatlas.grid.scale import DARK, Colour
-from nnatlas.show import visible
+from nnatlas.show import readable, visible
 
 WIDEST, PAGES = 14, 4
 """Columns of a cell at most; pages shown."""
@@ -23,7 +23,7 @@ def tables(shown: Grid | Pages, width: int) -> Iterator[Text]:
     """The lines of a grid, page after page."""
     axis, sheets = shown.sheets
     if shown.title:
-        yield Text(shown.title + _units(sheets[0]), style="bold")
+        yield Text(readable(shown.title + _units(sheets[0])), style="bold")
     for at, sheet in enumerate(sheets[:PAGES]):
         if isinstance(shown, Pages):
             yield Text(axis.words(at), style="bold")
@@ -31,7 +31,7 @@ def tables(shown: Grid | Pages, width: int) -> Iterator[Text]:
     if len(sheets) > PAGES:
         yield Text(f"and {len(sheets) - PAGES} more: pages[{axis.labels[PAGES]!r}] shows one, .html(path) all", "dim")
     for note in dict.fromkeys(one.note for one in (shown, *sheets) if one.note):
-        yield Text(note, style="yellow")
+        yield Text(readable(note), style="yellow")
 
 
 def _units(sheet: Grid) -> str:
@@ -39,7 +39,7 @@ def _units(sheet: Grid) -> str:
 
 
 def _bands(sheet: Grid, width: int) -> Iterator[Text]:
-    margin = max(map(cell_len, [*sheet.rows.shown, sheet.rows.name])) + 1
+    margin = max(map(cell_len, [*sheet.rows.shown, readable(sheet.rows.name)])) + 1
     cell = _cell_width(sheet, width - margin)
     count = max(1, (width - margin) // cell)
     for start in range(0, len(sheet.columns), count):
@@ -60,7 +60,7 @@ def _cell_width(sheet: Grid, room: int) -> int:
 
 
 def _heads(sheet: Grid, band: range, margin: int, cell: int) -> Text:
-    made = Text(set_cell_size(sheet.rows.name, margin), style="dim", no_wrap=True)
+    made = Text(set_cell_size(readable(sheet.rows.name), margin), style="dim", no_wrap=True)
     for column in band:
         made.append(fit(sheet.columns.shown[column], cell - 1) + " ", Style(bold=True, dim=False))
     return made

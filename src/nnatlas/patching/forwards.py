@@ -53,7 +53,7 @@ class Forward:
         with torch.no_grad(), follow, self.stack.model.trace(**call) as run:
             for layer, block in enumerate(run.layers):
                 self._go_through(run, layer, block, keep)
-            return self._read_out(run)
+            return self.stack.logits(run, self.growing)
 
     def _go_through(self, run: Any, layer: int, block: Any, keep: dict[int, Tensor] | None) -> None:
         """One block: what leaves it is patched once its MLP is done, anything else before, by rows that are there already."""
@@ -99,14 +99,6 @@ class Forward:
         """Write the source run's numbers into one row of the value."""
         target = row[self.stack.swept.index(patch.cell, self.ids.shape[1])]
         target.copy_(end_of(part(self.stack, self.source, patch), target))
-
-    def _read_out(self, run: Any) -> Tensor:
-        """The logits at the last position; of a growing forward from the last stream, whatever else the model would do."""
-        if not (self.growing and self.stack.reads_out):
-            return run.logits[:, -1].float()
-        last = run.layers[-1].layer_output[:, -1:].contiguous()
-        run.stop()
-        return self.stack.model.project_on_vocab(last)[:, -1].float()
 
 
 def part(stack: Stack, values: Mapping[int, Tensor], patch: Patch) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nnatlas.patching.cells import Patch
 from nnatlas.patching.forwards import Forward, part
-from nnatlas.patching.stack import Stack
+from nnatlas.patching.stack import Stack, farthest, tolerance
 
 PROBES = (0.34, 0.71)
 """How far along the list of a pair's cells its probes lie."""
@@ -132,14 +132,3 @@ def shortly(error: Exception) -> str:
     """An error in half a line."""
     said = f"{type(error).__name__}: {error}".split("\n")[0]
     return said if len(said) <= 100 else f"{said[:100].rstrip()} ..."
-
-
-def farthest(one: Tensor, other: Tensor) -> float:
-    """The largest difference between two tensors."""
-    return float((one.float() - other.float()).abs().max()) if one.numel() else 0.0
-
-
-def tolerance(like: Tensor) -> float:
-    """What two ways of computing one tensor may differ by: 1e-4, or a few roundings where the dtype is coarser."""
-    scale = max(1.0, float(like.float().abs().max()))
-    return max(1e-4, 4 * torch.finfo(like.dtype).eps) * scale

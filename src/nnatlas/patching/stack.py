@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,6 +31,7 @@ class Stack:
             names.setdefault(int(name.split(".")[1]), name)
         self.names = dict(sorted(names.items()))
         self._edited = edited_on(model._owner)
+        self._reads_out = False  # until a whole forward has shown it
 
     def call(self, ids: Tensor, start: int = 0, cache: Any = None) -> dict[str, Any]:
         """What `trace` is called with: prompts `[rows, seq]` of one length, from a position on."""
@@ -56,9 +58,36 @@ class Stack:
         served = self.model.support().rows["block.mlp_input"]
         return "" if self.swept.before_mlp and served.everywhere else "what its MLPs read cannot be chosen"
 
-    @property
-    def reads_out(self) -> bool:
-        """Whether the last stream's last position is all that the logits need, by `project_on_vocab`."""
+    @cached_property
+    def _may_read_out(self) -> bool:
         family = self.model.family
         broken = isinstance(family.readout, Absent) or any(law.partition(" ")[0] == "head" for law in family.breaks)
         return not broken and all(WITHIN_BLOCKS.fullmatch(name) for name in self._edited)
+
+    def logits(self, run: Any, growing: bool) -> Tensor:
+        """The logits at the last position, `[rows, vocab_size]`, float32.
+
+        A whole forward gives the model's own, and with them the proof that `project_on_vocab` makes the same of the last
+        stream.  That is all that a growing forward then needs, whatever else the model would do with its rows.
+        """
+        if growing and self._reads_out:
+            last = run.layers[-1].layer_output[:, -1:].contiguous()
+            run.stop()
+            return self.model.project_on_vocab(last)[:, -1].float()
+        last = run.layers[-1].layer_output[:, -1:].clone() if self._may_read_out and not growing else None
+        logits: Tensor = run.logits[:, -1].float()
+        if last is not None:
+            projected = self.model.project_on_vocab(last)[:, -1].float()
+            self._reads_out = projected.shape == logits.shape and farthest(projected, logits) <= tolerance(logits)
+        return logits
+
+
+def farthest(one: Tensor, other: Tensor) -> float:
+    """The largest difference between two tensors."""
+    return float((one.float() - other.float()).abs().max()) if one.numel() else 0.0
+
+
+def tolerance(like: Tensor) -> float:
+    """What two ways of computing one tensor may differ by: 1e-4, or a few roundings where the dtype is coarser."""
+    scale = max(1.0, float(like.float().abs().max()))
+    return max(1e-4, 4 * torch.finfo(like.dtype).eps) * scale

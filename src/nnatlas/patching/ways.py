@@ -24,7 +24,8 @@ from nnatlas.errors import LawBroken
 from nnatlas.patching.cells import Patch
 from nnatlas.patching.forwards import Forward
 from nnatlas.patching.metrics import Judge
-from nnatlas.patching.situation import Situation, farthest, shortly, tolerance
+from nnatlas.patching.situation import Situation, shortly
+from nnatlas.patching.stack import farthest, tolerance
 
 WEIGHTS = 32
 """For how many tokens a block's matrix products cost as much as the reading of its weights and the calls around them."""
