@@ -118,6 +118,19 @@ def test_the_slider_chooses_the_block(visit, size):
     assert page.locator("[data-which]").inner_text() == "4" and part(page, "window 4096").is_visible()
 
 
+def test_the_strip_and_the_list_of_sorts_choose_the_block_too(visit):
+    page = visit("family/exaone4.html")
+    chosen, current = page.locator("[data-which]"), page.locator("[data-go][aria-current]")
+    assert page.locator("[data-stack] i").count() == 64
+    page.locator("[data-stack] i").nth(7).click()
+    assert (chosen.inner_text(), page.locator("[data-slider]").input_value()) == ("7", "7")
+    assert "no rotary" in current.inner_text()
+    page.locator("[data-go]").first.click()
+    assert chosen.inner_text() == "0"
+    assert current.count() == 1 and "sliding" in current.inner_text()
+    assert page.locator("[data-stack] i.here").evaluate_all("all => all.length") == 1
+
+
 def test_the_block_works_by_keyboard(visit):
     page = visit("family/llama.html")
     part(page, "layer_input").focus()
@@ -197,6 +210,18 @@ def test_families_stand_side_by_side(visit, size):
     page.get_by_label("only what differs").check()
     assert "num layers" not in table.inner_text() and "readout" in table.inner_text()
     assert visit("index.html#compare=gpt2", size).locator("[data-table] thead").inner_text().strip() == "gpt2"
+
+
+def test_what_is_chosen_stays_in_sight_and_leads_to_the_table(visit):
+    page = visit("index.html")
+    tray = page.locator("[data-tray]")
+    assert not tray.is_visible()
+    for name in ("llama", "gemma2"):
+        page.locator(f'[data-family="{name}"] [data-choose]').check()
+    assert tray.locator("[role=status]").inner_text() == "gemma2, llama"
+    page.get_by_role("link", name="See them side by side").click()
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Families side by side"
+    assert page.url.endswith("#compare=gemma2,llama")  # the address still tells what was chosen
 
 
 def test_light_and_dark_by_hand(visit):
