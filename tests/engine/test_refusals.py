@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.tiny_models import IDS, left_alone, tiny
+from tests.tiny_models import IDS, left_alone, plain, tiny
 
-from nnatlas.errors import InputError
+from nnatlas.errors import InputError, RowDoesNotFit
 from nnatlas.model import load
 
 
@@ -52,3 +52,23 @@ def test_a_block_that_is_not_compiled_beside_one_that_is():
 def test_an_already_compiled_model_is_refused_by_load():
     with pytest.raises(InputError, match="compiled"):
         load(torch.compile(tiny()._module, backend="eager"))
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_module_that_gave_way_to_another(read_before):
+    """Adapters or embeddings put in after the load would leave the old module's numbers under the name."""
+    model = load("tiny:llama")
+    attention = model._module.model.layers[1].self_attn
+    if read_before:
+        model.collect(IDS, ["layers.1.self_attn.unrotated_queries", "token_embeddings"])
+    attention.q_proj = torch.nn.Sequential(attention.q_proj, torch.nn.Linear(*attention.q_proj.weight.shape[:1] * 2))
+    model._module.set_input_embeddings(torch.nn.Embedding(330, model.hidden_size))
+    for name, path in (("layers[1].self_attn.unrotated_queries", "q_proj"), ("token_embeddings", "embed_tokens")):
+        with pytest.raises(RowDoesNotFit, match=rf"another module stands at .*{path}.*Load the changed model again"):
+            model.collect(IDS, name)
+        with pytest.raises(RowDoesNotFit, match=path), model.editing(name, lambda value, call: value):
+            pass
+    again = load(model._module)
+    expected = plain(again, IDS, {"x": attention.q_proj})["x"].unflatten(-1, (again.num_heads, -1)).transpose(1, 2)
+    with again.trace(IDS):
+        assert torch.equal(again.layers[1].self_attn.unrotated_queries, expected)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from nnatlas.bind.codec import Codec
+from nnatlas.bind.paths import lookup
 from nnatlas.layouts import Layout
 from nnatlas.places import Operation, Place
 from nnatlas.values import OF_IMAGES, Value
@@ -57,6 +58,7 @@ class Point:
     site: Hashable = None
     armed: tuple[nn.Module, ...] = ()  # modules that must look at hooks for the stop to work: see engine.taps
     ahead: bool = False  # its tap goes before hooks that are on the module already: transformers reads towers by such
+    home: Any = None  # where the module stands in the model: see `_home`
     where: Any = None  # its place in the forward's order, and how much had been learned when that was looked up
     seen: int = -1
 
@@ -68,8 +70,21 @@ class Point:
     def __post_init__(self) -> None:
         self.site = (id(self.module), self.stage, self.step)
         self.inside = self.inside or self.path
+        self.home = self._home() if self.above else None
         own = () if self.above and self.stage in (INPUT, OUTPUT) else (self.module,)
         self.armed = (*self.above, *own)
+
+    def _home(self) -> tuple[Mapping[str, Any], str] | None:
+        """The table of children that the module stands in and its name there; None where a wrapper only passes it on."""
+        parent, _, leaf = self.path.rpartition(".")
+        children = getattr(lookup(self.above[0], parent), "_modules", {})
+        passed_on = children.get(leaf) is not self.module and lookup(self.above[0], self.path) is self.module
+        return None if passed_on else (children, leaf)
+
+    @property
+    def stands(self) -> bool:
+        """Whether its module is still where it was found, as far as that can be told."""
+        return self.home is None or self.home[0].get(self.home[1]) is self.module
 
 
 @dataclass(slots=True, eq=False)

@@ -33,7 +33,7 @@ def never_reached(point: Point, stands: str) -> NeverReached:
     """This forward does not come to the place at all."""
     return NeverReached(
         f"{point.name} was not computed: the forward went on to {stands} without calling {point.path or 'the model'}. "
-        "The module was skipped for these inputs, or the model keeps it for another mode."
+        "The module was skipped for these inputs, the model keeps it for another mode, or it stands in the model no longer."
     )
 
 

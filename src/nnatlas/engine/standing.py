@@ -23,7 +23,7 @@ from nnatlas.bind.tree import BoundModel
 from nnatlas.engine.model_call import ModelCall
 from nnatlas.engine.payloads import Call, forward_of
 from nnatlas.engine.run import Run
-from nnatlas.engine.taps import refuse_compiled
+from nnatlas.engine.taps import refuse_changed
 from nnatlas.engine.visits import Alone, Guest, Visit
 from nnatlas.errors import InputError
 
@@ -41,7 +41,7 @@ class StandingEdit:
 
     def enter(self, model: BoundModel) -> None:
         """Stand from now on; what the place lacks on this load is raised here."""
-        refuse_compiled(self.point.module)
+        refuse_changed(self.point)
         trial = Alone(model)
         guest = Guest(self, Visit(trial, model))
         try:

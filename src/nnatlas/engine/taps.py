@@ -21,7 +21,7 @@ from torch import nn
 from nnatlas.bind.points import INPUT, OUTPUT, Point
 from nnatlas.bind.tree import BoundModel
 from nnatlas.engine.payloads import Call, Result, forward_of
-from nnatlas.errors import InputError
+from nnatlas.errors import InputError, RowDoesNotFit
 
 if TYPE_CHECKING:
     from nnatlas.engine.run import Run
@@ -52,7 +52,7 @@ class Taps:
         for module in point.armed:
             if id(module) not in self._armed:
                 self._arm(run, module)
-        refuse_compiled(point.module)
+        refuse_changed(point)
         if point.watched or point.calling:
             for prepare in PREPARE:
                 prepare(run, point)
@@ -139,6 +139,16 @@ def refuse_compiled(module: nn.Module) -> None:
     if module._compiled_call_impl is not None or hasattr(forward, "_torchdynamo_orig_callable"):
         raise InputError(
             f"{type(module).__name__} is compiled: hooks inside are not looked at. Trace the model before compiling it."
+        )
+
+
+def refuse_changed(point: Point) -> None:
+    """Raise for a place whose module was compiled, or gave way to another, since the model was loaded."""
+    refuse_compiled(point.module)
+    if not point.stands:
+        raise RowDoesNotFit(
+            f"{point.name}: another module stands at {point.path} than when the model was loaded. "
+            "Load the changed model again: nnatlas.load(model._module)"
         )
 
 
