@@ -121,5 +121,7 @@ def test_an_overlay_is_a_page_of_its_own(tmp_path: Path) -> None:
     page = shown.save(tmp_path / "seen.html").read_text(encoding="utf-8")
     assert page.count("<i title=") == 3 and "what &lt;it&gt; is worth" in page
     assert "rgba(220,40,30,0.38)" in page and "rgba(40,80,220,0.75)" in page and "data:image/png;base64," in page
+    assert page.count("red up to 1, blue down to -2") == 2 and "aspect-ratio:384/384" in page
+    assert "nought everywhere" in Overlay(pictured(), torch.zeros(1, 1), "none").html()
     assert "http" not in page and repr(shown) == "<what <it> is worth: 1 x 3 tokens on a picture of (48, 48)>"
     assert nnatlas.vision.Overlay is Overlay

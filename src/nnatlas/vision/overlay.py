@@ -33,16 +33,27 @@ class Overlay:
         rows, columns = self.amounts.shape
         wide, high = _fitted(*self.picture.size)
         cells = "".join(self._cell(row, column) for row in range(rows) for column in range(columns))
-        grid = f"display:grid;grid-template:repeat({rows},1fr)/repeat({columns},1fr);width:{wide}px;height:{high}px"
+        grid = f"display:grid;grid-template:repeat({rows},1fr)/repeat({columns},1fr)"
+        size = f"width:min({wide}px,100%);aspect-ratio:{wide}/{high}"
         image = f"background:url(data:image/png;base64,{_png(self.picture)}) 0/100% 100%"
+        said = escape(f"{self.title}; {self._scale()}", quote=True)
         return (
-            f"<figure style='margin:0'><div style='{grid};{image}'>{cells}</div>"
-            f"<figcaption style='font:12px sans-serif'>{escape(self.title)}; most: {self.amounts.max():.3g}</figcaption></figure>"
+            f"<figure style='margin:0'><div role='img' aria-label='{said}' style='{grid};{size};{image}'>{cells}</div>"
+            f"<figcaption style='font:13px/1.4 sans-serif;margin-top:4px'>{said}</figcaption></figure>"
         )
+
+    def _scale(self) -> str:
+        """What the strongest colours stand for."""
+        most, least = float(self.amounts.max()), float(self.amounts.min())
+        said = f"red up to {most:.3g}" if most > 0 else ""
+        below = f"blue down to {least:.3g}" if least < 0 else ""
+        return ", ".join(part for part in (said, below) if part) or "nought everywhere"
 
     def save(self, path: str | Path) -> Path:
         """Write the overlay as a page of its own."""
-        page = f"<!doctype html><meta charset=utf-8><title>{escape(self.title)}</title>{self.html()}"
+        seen = "<meta name=viewport content='width=device-width'><meta name=color-scheme content='light dark'>"
+        title = f"<title>{escape(self.title)}</title>"
+        page = f"<!doctype html><html lang=en><meta charset=utf-8>{seen}{title}<body>{self.html()}</body></html>"
         Path(path).write_text(page, encoding="utf-8")
         return Path(path)
 
