@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -38,3 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         texts = [str(value).removeprefix("tiny:") for value in params.params.values()] if params else []
         for why in filter(None, map(families.lacking, texts)):
             item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """A test that leaves a trace on a shared model fails itself, and not whichever comes next in the order of the day."""
+    yield
+    if "tests.tiny_models" in sys.modules:
+        assert sys.modules["tests.tiny_models"].put_back() == {}

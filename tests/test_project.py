@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.fresh import seconds_for
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 import nnatlas
+from nnatlas import families
+from nnatlas.families import _numbers
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "nnatlas"
@@ -284,3 +287,21 @@ def test_nothing_that_git_ignores_is_committed():
     if listed.returncode:
         pytest.skip("an unpacked source archive")
     assert listed.stdout.split() == []
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_promised_is_what_make_versions_runs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (floor,) = re.findall(r"transformers>=([\d.]+),<6", " ".join(project["dependencies"]))
+    assert f"TRANSFORMERS='transformers=={floor}.0'" in makefile.partition("\nversions:")[2]
+    promised = [said.rpartition(" ")[2] for said in project["classifiers"] if "Python :: 3." in said]
+    assert promised[0] == project["requires-python"].removeprefix(">=")
+    assert re.findall(r"PYTHON=python([\d.]+)", makefile.partition("\nversions:")[2]) == promised[1:]
+    for page in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert f"transformers {floor}" in text and promised[-1] in text
+    assert all(re.fullmatch(r"\d+\.\d+(\.\d+)?", release) for release in families.SINCE.values())
+    assert all(_numbers(release) > _numbers(floor) for release in families.SINCE.values()), "the floor has them all"

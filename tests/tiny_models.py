@@ -17,11 +17,44 @@ IDS = torch.tensor([[5, 9, 2, 30, 7, 11]])
 OTHER = torch.tensor([[8, 3, 21, 4, 17, 6]])
 
 
-@cache
+BORROWED: dict[str, tuple[StandardizedTransformer, dict[str, Any]]] = {}
+"""The shared models that the running test asked for, and what they were like when first made."""
+
+
 def tiny(model_type: str = "llama", implementation: str | None = None) -> StandardizedTransformer:
-    """One model of a type per process: tests must leave it as they found it."""
+    """One model of a type per process: tests must leave it as they found it, and are held to it (conftest.py)."""
+    BORROWED[f"{model_type} {implementation or ''}"] = made = _made(model_type, implementation)
+    return made[0]
+
+
+@cache
+def _made(model_type: str, implementation: str | None) -> tuple[StandardizedTransformer, dict[str, Any]]:
     options = {} if implementation is None else {"attn_implementation": implementation}
-    return load(f"tiny:{model_type}", **options)
+    model = load(f"tiny:{model_type}", **options)
+    return model, marks_on(model)
+
+
+def marks_on(model: StandardizedTransformer) -> dict[str, Any]:
+    """What a careless test leaves behind for the next one, quickly read: `left_alone` looks closer."""
+    parameters = list(model._module.parameters())
+    return {
+        "hooks": len(hooks_of(model._module)),
+        "forwards": [name for name, part in model._module.named_modules() if "forward" in vars(part)],
+        "runs": len(model._owner.runs),
+        "training": model._module.training,
+        "gradients": sum(one.requires_grad or one.grad is not None for one in parameters),
+        "weights written": sum(one._version for one in parameters),
+    }
+
+
+def put_back() -> dict[str, dict[str, Any]]:
+    """What is different on the borrowed models, which are given back; after a difference they are made anew."""
+    found = {name: (before, marks_on(model)) for name, (model, before) in BORROWED.items()}
+    BORROWED.clear()
+    wrong = {name: now for name, (before, now) in found.items() if now != before}
+    if wrong:
+        _made.cache_clear()
+    return wrong
 
 
 def hooks_of(module: nn.Module) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+from tests.fresh import HANGS
 
 from nnatlas.check import read_sweep, sweep
 from nnatlas.check import shards as sharding
@@ -26,21 +27,19 @@ def work(job: str) -> dict[str, str]:
 
 
 def test_a_slow_and_a_dying_job_cost_only_themselves(monkeypatch):
-    monkeypatch.setattr(sharding, "STARTING", 60.0)
-    started = time.monotonic()
+    monkeypatch.setattr(sharding, "STARTING", HANGS)
     found = dict(in_shards(work, ["a", "die", "b", "c"], processes=2, seconds=30.0))
     assert found == {
         "a": {"answer": "A"},
         "b": {"answer": "B"},
         "c": {"answer": "C"},
-        "die": {"error": "the process ended with code 3"},
+        "die": {"error": "the process ended with code 3"},  # noticed as such, not by the limit
     }
-    assert time.monotonic() - started < 150
 
 
 def test_a_job_that_computes_too_long_is_given_up(monkeypatch):
     monkeypatch.setattr(sharding, "STARTING", 0.0)
-    monkeypatch.setattr(sharding, "PATIENCE", 90.0)  # the new process has yet to import this file
+    monkeypatch.setattr(sharding, "PATIENCE", HANGS)  # the new process has yet to import this file
     spent = {}
     found = dict(in_shards(work, ["compute", "a"], processes=1, seconds=1.0, spent=spent.__setitem__))
     assert found == {"compute": {"error": "no answer within 1 s of computing"}, "a": {"answer": "A"}}
@@ -49,7 +48,7 @@ def test_a_job_that_computes_too_long_is_given_up(monkeypatch):
 
 def test_a_job_that_only_waits_is_given_its_time(monkeypatch):
     monkeypatch.setattr(sharding, "STARTING", 0.0)
-    monkeypatch.setattr(sharding, "PATIENCE", 180.0)
+    monkeypatch.setattr(sharding, "PATIENCE", HANGS)
     spent = {}
     found = dict(in_shards(work, ["wait"], processes=1, seconds=0.5, spent=spent.__setitem__))
     assert found == {"wait": {"answer": "WAIT"}} and spent["wait"] < 0.5

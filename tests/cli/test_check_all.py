@@ -82,7 +82,7 @@ def test_types_that_transformers_does_not_have_yet_are_listed_and_not_run(measur
     listed = done.stdout[done.stdout.index("not run: the installed transformers is older") :]
     assert "dory" in listed and "lfm3 " not in listed[: listed.index("in all")]
     measured.clear()
-    assert "'dory' came with transformers" in run("check", "--all", "--stale", "dory", "llama", code=2).stderr
+    assert "'dory' needs transformers" in run("check", "--all", "--stale", "dory", "llama", code=2).stderr
     assert measured == []
 
 

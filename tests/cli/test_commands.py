@@ -164,9 +164,9 @@ def test_families_that_need_a_newer_transformers_say_so(monkeypatch):
     assert "dory (needs" in shown and "beam (needs" not in shown
     (row,) = json.loads(run("families", "exaone", "--json").stdout)
     assert row["lacking"].keys() >= {"exaone"} and "llama" not in row["lacking"]
-    assert "came with transformers 5.24; installed is 5.20.2" in fail("check", "--all", "dory")
+    assert "needs transformers 5.24; installed is 5.20.2" in fail("check", "--all", "dory")
     assert "Type: pip install 'transformers>=5.24'" in fail("support", "tiny:dory")
-    assert "came with transformers 5.24" in fail("draft", "dory")
+    assert "needs transformers 5.24" in fail("draft", "dory")
 
 
 def test_version():

@@ -53,7 +53,7 @@ def lacking(model_type: str) -> str:
     if since is None or _numbers(installed()) >= _numbers(since):
         return ""
     return (
-        f"model_type {model_type!r} came with transformers {since}; installed is {installed()}. "
+        f"model_type {model_type!r} needs transformers {since}; installed is {installed()}. "
         f"Type: pip install 'transformers>={since}'"
     )
 
