@@ -9,7 +9,7 @@ import threading
 import pytest
 import torch
 from greenlet import getcurrent, greenlet
-from tests.tiny_models import IDS, OTHER, left_alone, plain, tiny
+from tests.tiny_models import IDS, OTHER, hooks_of, left_alone, plain, tiny
 
 from nnatlas.errors import NotInRun
 from nnatlas.model import load
@@ -336,3 +336,23 @@ def test_the_model_called_by_a_hook_in_a_runs_forward(way, at):
     with model.trace(IDS):  # and what was learned of the order holds
         for layer in model.layers:
             layer.self_attn.attention_premix, layer.mlp.mlp_neurons, layer.layer_output
+
+
+def test_a_run_that_another_thread_closes_leaves_nothing():
+    model, raised = load("tiny:llama"), []
+    reading = _every_block(model, IDS)
+    next(reading)
+
+    def close():
+        try:
+            reading.close()
+        except BaseException as error:  # noqa: BLE001  a thread's own errors would be lost
+            raised.append(error)
+
+    with left_alone(tiny()):
+        worker = threading.Thread(target=close)
+        worker.start()
+        worker.join()
+    assert not raised and not model._owner.runs and not hooks_of(model._module)
+    with model.trace(IDS):
+        assert torch.equal(model.logits, model._module(IDS).logits)

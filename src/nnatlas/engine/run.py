@@ -120,9 +120,12 @@ class Run:
         return self.forward is None or self.forward.dead
 
     def _abandon(self) -> None:
-        """Unwind the forward, so that its own `with` and `finally` blocks run."""
+        """Unwind the forward, so that its own `with` and `finally` blocks run.
+
+        From another thread (which closes a generator, perhaps) that cannot be: greenlet does it, once its own is at it again.
+        """
         forward, self._stop = self.forward, None
-        if forward is not None and not forward.dead:
+        if forward is not None and not forward.dead and threading.get_ident() == self._thread:
             forward.parent = getcurrent()
             cross(lambda: forward.throw(GreenletExit), self._body, self._inside)
 

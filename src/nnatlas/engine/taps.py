@@ -88,11 +88,6 @@ class Taps:
             remove()
 
 
-def armed_with(module: nn.Module, above: tuple[nn.Module, ...], stage: str) -> tuple[nn.Module, ...]:
-    """The modules that a point arms: those above its module, and the module itself where the stop is inside its call."""
-    return above if above and stage in (INPUT, OUTPUT) else (*above, module)
-
-
 def _armed(module: nn.Module, args: Any, output: Any) -> None:
     """The no-op hook that keeps a running module's later hooks alive."""
 
