@@ -43,7 +43,7 @@ def test_greedy_speculation_equals_greedy_on_200_prompts(bundled):
         fast = model.generate(ids[None], attention_mask=mask[:1], max_new_tokens=8, use_mtp=True, **GREEDY)
         assert torch.equal(fast[0], expected)
         passes, accepted = passes + model.speculation.passes, accepted + model.speculation.tokens
-    assert accepted / passes > 1.15
+    assert accepted / passes > 1.5
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -86,6 +86,17 @@ def test_b10_drafts_stand_where_they_were_trained():
     assert out[0].tolist() == list(range(3, 23))
     assert model.speculation == Speculation(passes=4, tokens=16)  # one token came with the prompt
     assert model.speculation.tokens_per_pass == 4.0
+
+
+def test_b12_drafts_after_a_rejection_are_read_where_the_text_ends():
+    """The head for the token after next is always right, the one after it always wrong: two tokens a pass, not one."""
+    model = copying_model()
+    model.generation_config.eos_token_id = None
+    with torch.no_grad():
+        model.multi_token_head.heads[2].weight.copy_(torch.eye(64).roll(30, dims=0))
+    out = model.generate(torch.tensor([[3, 4, 5]]), max_new_tokens=17, use_mtp=True, **GREEDY)
+    assert out[0].tolist() == list(range(3, 23))
+    assert model.speculation == Speculation(passes=8, tokens=16)
 
 
 @pytest.mark.parametrize("draft_width", [0, 8])

@@ -36,9 +36,9 @@ def test_each_draft_is_told_the_token_before_it_and_goes_on_from_the_last_state(
 
     drafts = MultiTokenDrafts(1, False, lambda ids, scores: scores, Speculation(), step)
     outputs = type(
-        "Outputs", (), {"spec_logits": (torch.zeros(1, 2, 64),) * 3, "heads_read": torch.tensor([[[7.0], [30]]])}
+        "Outputs", (), {"spec_logits": (torch.zeros(1, 2, 64),) * 3, "heads_read": torch.tensor([[[30.0], [7]]])}
     )
-    ids, scores = drafts.get_candidates(torch.tensor([[8, 20]]), outputs, False, 1)
+    ids, scores = drafts.get_candidates(torch.tensor([[8, 20]]), outputs, False, 0)
     assert told == [(20, 30, 30), (22, 31, 30)]
     assert ids.tolist() == [[8, 20, 22, 24]]
     assert scores.shape == (1, 2, 64)

@@ -33,7 +33,7 @@ def test_train_go_on_and_bundle(invoke, tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.py").write_text(f"def {name}(x):\n    return [x]\n" * 30)
     sizes = ["--seq-len", 32, "--batch-size", 1, "--vocab-size", 270, "--save-every", 1, "--threads", 1]
-    sizes += ["--head-prompts", 4, "--head-steps", 2]
+    sizes += ["--head-prompts", 4, "--head-steps", 2, "--draft-steps", 2]
     train = ["train", tmp_path / "a.py", tmp_path / "b.py", "--out", tmp_path / "run", *sizes]
     first = invoke(*train, "--steps", 2)
     assert first.exit_code == 0, first.output

@@ -31,6 +31,7 @@ def train(
     save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
     head_prompts: Annotated[int | None, typer.Option(help="Pieces of text that the extra heads are tuned on.")] = None,
     head_steps: Annotated[int | None, typer.Option(help="Steps of that tuning; 0 leaves it out.")] = None,
+    draft_steps: Annotated[int | None, typer.Option(help="Steps of tuning their draft chain; 0: no chain.")] = None,
     threads: Annotated[int | None, typer.Option(help="Cores to use; all of them if not given.")] = None,
 ) -> None:
     """Train an APEX-1.  Stopped or killed, it goes on from its last checkpoint when run again with the same --out."""
@@ -43,7 +44,7 @@ def train(
         torch.set_num_threads(threads)
     recipe = Recipe().but(
         steps=steps, seed=seed, batch_size=batch_size, seq_len=seq_len, vocab_size=vocab_size, save_every=save_every,
-        head_prompts=head_prompts, head_steps=head_steps,
+        head_prompts=head_prompts, head_steps=head_steps, draft_steps=draft_steps,
     )  # fmt: skip
     run_training(recipe, _documents(files), out)
     typer.echo(

@@ -66,7 +66,7 @@ def test_the_bundled_checkpoint_is_what_its_card_says(bundled):
     numbers = json.loads((folder / "measurements.json").read_text())
     card = (folder / "README.md").read_text()
     assert f"{numbers['bits_per_byte']:.3f}" in card
-    assert numbers["greedy_tokens_per_pass"] > 1.5
+    assert all(number > 1.5 for name, number in numbers.items() if "tokens_per_pass" in name)
     assert numbers["bits_per_byte"] < 0.75 * numbers["gzip_bits_per_byte"]
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 8_000_000
     assert next(model.parameters()).dtype == torch.float32
