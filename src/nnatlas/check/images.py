@@ -105,7 +105,9 @@ def needed(owner: BoundModel, prepare: Callable[..., dict[str, Any]], ids: Tenso
     """What makes up the rest of the input of a model that these ids alone do not run whole; None if they do."""
     module, asked = owner.module, _asked(owner.module)
     if CANVAS in asked and not module.config.is_encoder_decoder:
-        return Besides(prepare, _canvas)
+        canvas = Besides(prepare, _canvas)
+        if _runs(owner, canvas, ids):  # BLIP-2 takes the argument too, for an encoder-decoder that it may have
+            return canvas
     sees = lookup(module, "config.vision_config.image_size") is not None
     if not (sees or STATES in asked) or _runs(owner, prepare, ids):
         return None

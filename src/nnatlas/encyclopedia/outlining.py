@@ -169,9 +169,9 @@ def _bound(top: Host, hosts: Sequence[Host]) -> Bound:
         roles |= {name: _below(top, at[1]) for name, at in host.roles.items() if isinstance(at, tuple)}
         classes |= {name: type(at[0]).__name__ for name, at in host.roles.items() if isinstance(at, tuple)}
         for value in host.values.values():
-            place = resolve(host, value)
-            if isinstance(place, Absent):
-                absent[value.key] = place.reason
+            place, why = resolve(host, value), host.absence(value.name)
+            if why is not None or isinstance(place, Absent):  # a cell may name the place of a value that is absent here
+                absent[value.key] = why or str(place)
                 continue
             cells[value.key] = place.text
             layout = host.point(value.name).layout
