@@ -7,6 +7,7 @@ import torch
 from tests.tiny_models import left_alone, tiny
 
 from nnatlas.errors import InputError, Unavailable
+from nnatlas.model import load
 from nnatlas.readouts import attention_patterns
 
 PROMPTS = ["The tower", "Hi"]
@@ -19,7 +20,7 @@ def model():
 
 def eager_weights(prompts):
     """What transformers itself hands out on an eager load of the same weights."""
-    eager = tiny("llama", "eager")
+    eager = load("tiny:llama", attn_implementation="eager")  # of its own: transformers' recording stays on a model
     eager._module.load_state_dict(tiny("llama")._module.state_dict())
     batch = eager._prepare(prompts, {})
     with torch.no_grad():
