@@ -128,8 +128,9 @@ class Gathering:
         """What each group may attend to, `[groups, 1, longest, longest]`: itself, less what its own mask leaves out."""
         lengths, causal = self.lengths, self.calls[0].kwargs.get("is_causal")
         own = [call.mask for call in self.calls] if len(self.calls) == len(lengths) else [None] * len(lengths)
-        sides = (packed.split(lengths, 2) for packed in inputs[:2])
-        masks = [additive(self.module, *given, causal) for given in zip(own, *sides, strict=True)]
+        queries, keys = (packed.split(lengths, 2) for packed in inputs[:2])
+        groups = zip(own, queries, keys, strict=True)
+        masks = [additive(self.module, mask, query, key, causal) for mask, query, key in groups]
         least, longest = torch.finfo(masks[0].dtype).min, max(lengths)
         return torch.cat(
             [F.pad(one, (0, longest - one.shape[3], 0, longest - one.shape[2]), value=least) for one in masks]

@@ -90,10 +90,9 @@ class ImagePreparer(Preparer):
         """A text with places for pictures, of which none was handed in, would be read with noughts in them, or worse."""
         sign = getattr(self.processor, "image_token", None)
         texts = [inputs] if isinstance(inputs, str) else inputs if isinstance(inputs, list | tuple) else []
-        for text in (one for one in texts if isinstance(one, str) and isinstance(sign, str) and sign in one):
-            raise InputError(
-                f"the prompt has {text.count(sign)} places {sign!r} for no images: trace(prompt, images=[...])"
-            )
+        for text in texts if isinstance(sign, str) else ():
+            if isinstance(text, str) and (places := text.count(str(sign))):
+                raise InputError(f"the prompt has {places} places {sign!r} for no images: trace(prompt, images=[...])")
 
     def _row(self, text: str, pictures: list[Any], for_processor: Batch) -> Batch:
         """One prompt through the processor; pictures without a place in the text stand in front of it, a line each."""

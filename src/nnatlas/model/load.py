@@ -274,12 +274,13 @@ def _processor(name: str, shared: dict[str, Any]) -> Any:
     except (OSError, ValueError):
         return None
     except (ImportError, AttributeError) as fault:  # some ask for torchvision, and stumble where it is not installed
-        missing = (
+        why = " ".join(str(fault).split())
+        needs = (
             ""
             if is_torchvision_available()
-            else ". Many need torchvision, which is not installed: pip install torchvision"
+            else "; many need torchvision, which is not installed: pip install torchvision"
         )
-        said = f"the processor of {name} cannot be made here, so images= is not taken: {fault}{missing}"
+        said = f"the processor of {name} cannot be made here, so images= is not taken: {why}{needs}"
         warnings.warn(said, stacklevel=2)
         return None
     return found if hasattr(found, "image_processor") else None

@@ -5,6 +5,8 @@ Alternatives take the first that the live tower has, so one shape serves towers 
 
 from __future__ import annotations
 
+from typing import Any
+
 from nnatlas.families._shapes import LLAMA, NO_ROTARY, absent
 
 NO_PRE_NORM = "the patches enter the first block as they are embedded"
@@ -15,7 +17,7 @@ PACKED = {"batch": "", "seq": "packed_patches", "attention batch": "one", "patte
 """All images end to end, without a batch axis; the attention is called once for each."""
 IN_ONE_ROW = {**PACKED, "batch": "one"}
 """The same, with a batch axis of length 1."""
-GATHERED = {
+GATHERED: dict[str, Any] = {
     "attention_queries": "attentions > query",
     "attention_keys": "attentions > key",
     "attention_values": "attentions > value",
