@@ -182,8 +182,8 @@ class _Stages:
         for key in keys:
             if self._source(key) == (path, "out"):
                 return key
-        passed = {part.name for part in parts if isinstance(part, Core)}
-        return next((key for key in keys if ADDED[key] in passed), "")
+        passed = [part.name for part in reversed(parts) if isinstance(part, Core)]  # the last one is what adds
+        return next((key for name in passed for key in keys if ADDED[key] == name), "")
 
     def _source(self, key: str) -> tuple[str, str]:
         """The path below the block and the side at which a value is read."""
