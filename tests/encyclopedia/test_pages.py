@@ -10,7 +10,7 @@ import torch
 
 import nnatlas
 from nnatlas import families
-from nnatlas.encyclopedia import measurements
+from nnatlas.encyclopedia import measurements, render
 from nnatlas.encyclopedia.links import Links, Site
 from nnatlas.encyclopedia.outline import kept
 from nnatlas.encyclopedia.page import FamilyPage, family_page
@@ -49,6 +49,12 @@ def test_sorts_of_block_are_told_apart(pages):
     assert "window 4096" in keys(page, 0) and "rotary" in keys(page, 0)
     assert "window 4096" not in keys(page, 1) and "no rotary" in keys(page, 1)
     assert sorted((*sliding.numbers, *full.numbers)) == list(range(64))
+
+
+def test_the_release_of_transformers_that_a_type_needs_is_said(pages):
+    links = Links("family/x", "../", Site(measurements.types(), frozenset(measurements.BADGES)))
+    said = {name: render.render("family.j2", links, page=pages(name)) for name in ("dory", "llama")}
+    assert "needs transformers 5.24" in said["dory"] and "needs transformers" not in said["llama"]
 
 
 def test_a_parallel_block_has_one_norm_and_one_sum(pages):

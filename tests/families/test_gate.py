@@ -62,6 +62,13 @@ def test_a_type_that_came_later_is_refused_with_the_release_it_needs(monkeypatch
         load(tmp_path)
 
 
+def test_a_module_that_is_not_yet_as_its_row_knows_it_is_refused(monkeypatch) -> None:
+    module = tiny_model("qwen3_5_text")
+    monkeypatch.setattr(families, "installed", lambda: "5.22.2")
+    with pytest.raises(UnsupportedFamily, match=r"'qwen3_5_text' needs transformers 5\.23; installed is 5\.22\.2"):
+        wrap(module)
+
+
 def test_no_two_rows_cover_one_type() -> None:
     covering: dict[str, set[str]] = {}
     for family in {id(row): row for row in families.rows().values()}.values():

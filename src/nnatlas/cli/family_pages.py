@@ -82,7 +82,7 @@ def _others(family: Family) -> str:
 
 
 def _since(name: str) -> str:
-    """The release of transformers that a type came with, where that is not one that everybody has."""
+    """The release of transformers that a type needs, where that is not one that everybody has."""
     return f" from transformers {SINCE[name]}" if name in SINCE else ""
 
 

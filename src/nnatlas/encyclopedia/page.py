@@ -87,7 +87,7 @@ class FamilyPage:
 
     @property
     def since(self) -> str:
-        """The release of transformers that the type came with, where that is not one that everybody has."""
+        """The release of transformers that the type needs, where that is not one that everybody has."""
         return SINCE.get(self.model_type, "")
 
 

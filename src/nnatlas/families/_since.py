@@ -9,13 +9,17 @@ from typing import Final
 
 _TABLE = {
     "5.20.1": "beam",
-    "5.21": "flint minicpm_ocr",
+    "5.21": "flint",
     "5.22": "mistral_large4",
     "5.23": "dots3_note dots3_note_text granite_docling internlm3 iquestcoder lfm3 lfm3_vl",
     "5.24": "apertus1p5 apertus1p5_text dory exaone hy_v4_vl inkling2_loop inkling2_loop_text lara_mini sarvam_mla"
     " sarvam_moe",
 }
-_REMADE = {"5.24": "inkling2 inkling2_text"}  # there before, out of other modules than its row knows
+_REMADE = {  # there before, but not as their rows know them: keys repeated for all heads early on; other modules
+    "5.23": "minicpm_ocr minicpmv4_6 minicpmv4_7 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_next qwen4_exp"
+    " qwen4_exp_text",
+    "5.24": "inkling2 inkling2_text",
+}
 
 REMADE: Final = {name: release for release, names in _REMADE.items() for name in names.split()}
 SINCE: Final = {name: release for release, names in _TABLE.items() for name in names.split()} | REMADE

@@ -139,7 +139,10 @@ def _rows(module: nn.Module) -> list[Family]:
             + ("; hand in the model inside it, its .module" if within else "")
         )
     text = config.get_text_config() if config is not None and hasattr(config, "get_text_config") else config
-    outer, inner = families.find(kind), families.find(getattr(text, "model_type", kind))
+    text_kind = getattr(text, "model_type", kind)
+    _require(kind)
+    _require(text_kind)
+    outer, inner = families.find(kind), families.find(text_kind)
     if outer is not None and inner is not None and outer is not inner:
         return [_around(inner, outer), outer]
     if (found := outer or inner) is not None:
