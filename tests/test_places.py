@@ -69,3 +69,13 @@ def test_a_factor_may_be_a_function_of_what_the_model_holds():
         Factor("block.count", divides=True, root=True, less=1),
     )
     assert place.words().endswith("element 0, times tanh(block.gate), divided by sqrt(block.count - 1)")
+
+
+def test_calls_for_each_image_are_one_place_and_say_which_patch_is_in_which() -> None:
+    together = parse("attentions > scores").source
+    assert (together.point, together.gathered) == ("scores", True)
+    assert parse("attention > scores").source.gathered is False
+    assert together.words({}) == "inside all attention calls together: their scores"
+    assert parse("attentions > groups").words() == "which of the attention calls each patch is in"
+    with pytest.raises(PlaceError, match="a place starts with"):
+        parse("attention > groups")
