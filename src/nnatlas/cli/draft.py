@@ -45,8 +45,8 @@ def _module(name: str) -> nn.Module:
     from nnatlas import families, tiny
     from nnatlas.errors import InputError
 
-    if why := families.lacking(name):
-        raise InputError(why)
+    if too_old := families.lacking(name):
+        raise InputError(too_old)
     if name in CONFIG_MAPPING_NAMES:
         known = families.find(name)
         return tiny.tiny_model(name, known.tiny if known else {})
