@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nnatlas.bind.points import Point
 from nnatlas.check.findings import BROKEN, HOLDS, Finding
+from nnatlas.check.parted import parted
 from nnatlas.check.registry import law
 from nnatlas.check.snapshot import Reading
 from nnatlas.check.trial import Trial
@@ -78,7 +79,7 @@ def _parameters_ask(trial: Trial, ask: bool) -> Iterator[None]:
 
 
 def _with_parameters(trial: Trial, readings: Sequence[Reading]) -> dict[str, str]:
-    """Faults by label, from one forward in which the parameters ask for gradients; halved where that fails."""
+    """Faults by label, from one forward in which the parameters ask for gradients; parted where that fails."""
     try:
         with _parameters_ask(trial, True), torch.enable_grad():
             with trial.model.trace(trial.single) as traced:
@@ -89,8 +90,8 @@ def _with_parameters(trial: Trial, readings: Sequence[Reading]) -> dict[str, str
     except Exception as fault:  # noqa: BLE001  any fault belongs to one of the readings
         if len(readings) <= 1:
             return {reading.label: f"{type(fault).__name__}: {fault}" for reading in readings}
-        half = len(readings) // 2
-        return _with_parameters(trial, readings[:half]) | _with_parameters(trial, readings[half:])
+        first, second = parted(readings, fault)
+        return _with_parameters(trial, first) | _with_parameters(trial, second)
     faults = ((reading.label, _fault(gradient)) for reading, gradient in zip(readings, gradients, strict=True))
     return {label: f"{why} (parameters asking)" for label, why in faults if why}
 

@@ -104,7 +104,7 @@ class Images:
 def needed(owner: BoundModel, prepare: Callable[..., dict[str, Any]], ids: Tensor) -> Images | Besides | None:
     """What makes up the rest of the input of a model that these ids alone do not run whole; None if they do."""
     module, asked = owner.module, _asked(owner.module)
-    if CANVAS in asked and not module.config.is_encoder_decoder:
+    if CANVAS in asked and not getattr(module.config, "is_encoder_decoder", False):
         canvas = Besides(prepare, _canvas)
         if _runs(owner, canvas, ids):  # BLIP-2 takes the argument too, for an encoder-decoder that it may have
             return canvas

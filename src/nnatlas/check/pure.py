@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nnatlas.bind.points import Point
 from nnatlas.check.findings import BROKEN, HOLDS, Finding, apart
+from nnatlas.check.parted import parted
 from nnatlas.check.registry import law
 from nnatlas.check.rows import editable
 from nnatlas.check.snapshot import Reading
@@ -68,13 +69,13 @@ def _exactly(trial: Trial, reading: Reading, said: str) -> bool:
 
 
 def _guilty(trial: Trial, readings: Sequence[Reading], act: Act, allowed: float) -> dict[str, str]:
-    """The readings that disturb the logits, found by halving."""
+    """The readings that disturb the logits, found by parting them until each stands alone."""
     if not readings or (why := _disturbance(trial, readings, act, allowed)) is None:
         return {}
     if len(readings) == 1:
         return {readings[0].label: why}
-    half = len(readings) // 2
-    return _guilty(trial, readings[:half], act, allowed) | _guilty(trial, readings[half:], act, allowed)
+    first, second = parted(readings, why)
+    return _guilty(trial, first, act, allowed) | _guilty(trial, second, act, allowed)
 
 
 def _disturbance(trial: Trial, readings: Sequence[Reading], act: Act, allowed: float) -> str | None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.bind.points import Point
+from nnatlas.check.parted import parted
 from nnatlas.check.snapshot import Reading
 from nnatlas.check.trial import Trial
 from nnatlas.engine import Run
@@ -64,14 +65,14 @@ def effects(
 
 
 def _tried(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None]) -> dict[str, Effect | str]:
-    """All at once; where that fails, in halves, until the culprit stands alone."""
+    """All at once; where that fails, parted, until the culprit stands alone."""
     try:
         return _one_forward(trial, readings, edit)
     except Exception as fault:  # noqa: BLE001  any fault belongs to one of the values
         if len(readings) == 1:
             return {readings[0].label: f"{type(fault).__name__}: {fault}"}
-    half = len(readings) // 2
-    return _tried(trial, readings[:half], edit) | _tried(trial, readings[half:], edit)
+        first, second = parted(readings, fault)
+    return _tried(trial, first, edit) | _tried(trial, second, edit)
 
 
 def _one_forward(trial: Trial, readings: Sequence[Reading], edit: Callable[..., None]) -> dict[str, Effect | str]:
