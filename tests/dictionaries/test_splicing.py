@@ -191,7 +191,7 @@ def test_features_show_themselves(model, sae):
     found = sae.features(model, PROMPT)
     best = found.top(3)
     assert [strength for _, strength in best] == sorted((float(x) for x in found.values[0, -1]), reverse=True)[:3]
-    assert found.top(10**6)[:3] == best and found.top(-1) == []
+    assert found.top(10**6)[:3] == best and found.top(0) == []
     grid = found.grid()
     assert grid.rows.name == "feature" and len(grid.rows) == 20 and grid.columns.labels[0] == "<|begin|>"
     first = int(grid.rows.labels[0])
@@ -203,3 +203,25 @@ def test_features_show_themselves(model, sae):
     spread = (stream[0] - stream[0].mean(0)).square().sum(-1).mean()
     torch.testing.assert_close(found.unexplained, missed / spread, atol=1e-4, rtol=1e-3)
     assert list(sae.features(model, [PROMPT, "Hi"]).grid()) == ["0", "1"]
+
+
+def test_wrong_arguments_are_told_where_they_are_given(model, sae):
+    with pytest.raises(InputError, match=r"edit is a function of features, not 'x'; a value is named by at="):
+        sae.splice(model, "x")
+    with pytest.raises(InputError, match="no value is called"):
+        sae.splice(model, at="layers.1.nothing")
+    with (
+        sae.splice(model, lambda features: features[..., :3]),
+        pytest.raises(LayoutError, match=r"features of .* are \["),
+    ):
+        model.collect(PROMPT, "logits")
+    with sae.splice(model, lambda features: "x"), pytest.raises(LayoutError, match="not a str"):
+        model.collect(PROMPT, "logits")
+    found = sae.features(model, "Hi")
+    for call, says in (
+        (lambda: found.top(-1), "k=-1"),
+        (lambda: found.top(1, row=3), "row 3 of 1"),
+        (lambda: found.top(1, position=9), "position 9 of 3 of row 0"),
+    ):
+        with pytest.raises(InputError, match=says):
+            call()

@@ -31,7 +31,7 @@ def test_they_are_what_generation_gives():
     assert shown["plain"].ids == plain.output[0, start:].tolist() != moved.ids
     assert moved.next[0][1] == pytest.approx(float(chances.max()))
     assert moved.does == edit.describe() and shown["plain"].does == "as it is"
-    with pytest.raises(KeyError, match="there are plain, moved"):
+    with pytest.raises(InputError, match="no continuation 'none'; there are plain, moved"):
         shown["none"]
 
 

@@ -40,7 +40,8 @@ FALLS = {
     (PLAIN, "must match the size of tensor b"): "dory",
 }
 UNSWEPT = {
-    "blip-2", "instructblip", "instructblipvideo", "idefics", "kosmos-2", "mllama",  # text alone does not run
+    # text alone does not run, or no language model of the type is built
+    "blip-2", "instructblip", "instructblipvideo", "idefics", "kosmos-2", "mllama", "mllama_text_model", "emu3_text_model",
     "cpmant",  # a learned prompt stands in front of the tokens
     "evolla",  # its cache has two names, and the older one warns
     "diffusion_gemma",  # draws its noise anew in every forward

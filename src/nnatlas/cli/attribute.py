@@ -19,7 +19,9 @@ Against = Annotated[
     str | None,
     typer.Option("--against", metavar="TOKEN", help="Share out how much higher the target is than this token."),
 ]
-By = Annotated[str, typer.Option("--by", metavar="PART", help="Share out to each layer, head or neuron.")]
+By = Annotated[
+    str, typer.Option("--by", metavar="PART", help="Share out to each layer, head, neuron, expert or expert_neuron.")
+]
 Position = Annotated[
     int,
     typer.Option("--position", metavar="N", help="Where the prediction is read, 0 for the first token, -1 the last."),
@@ -59,7 +61,7 @@ def _largest(found: LogitAttribution, k: int) -> Any:
     from rich.text import Text
 
     said = (
-        f"layer {layer} {found.by if found.by != 'layer' else ''} {name} {share:+.3f}"
+        f"layer {layer} {found.by.replace('_', ' ') if found.by != 'layer' else ''} {name} {share:+.3f}"
         for layer, name, share in found.top(k)
     )
     return Text.assemble(("largest  ", "bold"), "; ".join(" ".join(one.split()) for one in said))
@@ -81,6 +83,6 @@ def _data(found: LogitAttribution, k: int) -> dict[str, Any]:
         "sum": float(found.sum[0]),
         "rest": {name: float(amount[0]) for name, amount in found.rest.items()},
         "largest": [dict(zip(("layer", "part", "share"), one, strict=True)) for one in found.top(k)],
-        "layers": [] if found.by == "neuron" else layers,
+        "layers": [] if found.by.endswith("neuron") else layers,
         "missing": {str(layer): why for layer, why in found.missing.items()},
     }

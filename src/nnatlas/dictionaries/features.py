@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.asked import at_least, within
 from nnatlas.model.prompts import Prompts, read
 
 if TYPE_CHECKING:
@@ -34,8 +36,10 @@ class FeatureActivations(Shown):
 
     def top(self, k: int = 10, row: int = 0, position: int = -1) -> list[tuple[int, float]]:
         """The features that fire most at one real position of a prompt: number and activation, strongest first."""
-        at = self.prompts.real(row)[position]
-        best = self.values[row, at].topk(max(0, min(k, self.values.shape[-1])))
+        at_least(0, k=k)
+        real = self.prompts.real(within(row, len(self.prompts), "row", "", InputError))
+        at = real[within(position, len(real), "position", f" of row {row}", InputError)]
+        best = self.values[row, at].topk(min(k, self.values.shape[-1]))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         return [(feature, strength) for feature, strength in pairs if strength > 0]
 

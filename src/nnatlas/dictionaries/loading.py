@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nnatlas.dictionaries import saelens, sparsify
 from nnatlas.errors import DamagedFile, InputError
+from nnatlas.model.asked import named_path
 
 if TYPE_CHECKING:
     from nnatlas.dictionaries.dictionary import Dictionary
@@ -41,7 +42,7 @@ def load_dictionary(folder: str | Path, *, device: Any = None, dtype: Any = None
         >>> sae.architecture, sae.place.hook
         ('standard', 'blocks.8.hook_resid_pre')
     """
-    place = Path(folder)
+    place = named_path(folder, "a folder")
     weights = next((name for name in FORMATS if (place / name).is_file()), None)
     if weights is None or not (place / CONFIG).is_file():
         raise InputError(f"no dictionary in {str(place)!r}: it should hold {CONFIG} and {' or '.join(FORMATS)}")

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError, LayoutError
@@ -80,7 +81,13 @@ class Splice:
         self, dictionary: Dictionary, model: StandardizedTransformer, edit: Change | None, *, error: bool, at: Any
     ) -> None:
         self.dictionary, self.model, self.edit, self.error = dictionary, model, edit, error
+        if edit is not None and not callable(edit):
+            raise InputError(
+                f"splice(model, edit): edit is a function of features, not {edit!r}; a value is named by at=..."
+            )
         self.reads, self.writes = dictionary.place.values(model, at)
+        for name in (self.reads, self.writes):
+            model.editing(name, self._write)  # what the model lacks is said now, not when the splice is entered
         self._read: Tensor | None = None
         self._open: ExitStack | None = None
 
@@ -122,7 +129,11 @@ def spliced(dictionary: Dictionary, source: Tensor, real: Tensor, features: Tens
     """What stands in the place of `real`: what `features` say; with the error term, `real` and what they say beyond the
     features as they were read.
     """
-    said = dictionary.decode(features, source)
+    wanted = torch.Size((*source.shape[:2], dictionary.size))
+    if not isinstance(features, Tensor) or features.shape != wanted:
+        given = list(features.shape) if isinstance(features, Tensor) else f"a {type(features).__name__}"
+        raise LayoutError(f"features of {dictionary.name} are {list(wanted)} here (batch seq features), not {given}")
+    said = dictionary.decode(features.to(source.device), source)
     if said.numel() != real.numel():
         raise LayoutError(
             f"{dictionary.name} writes {dictionary.d_out} numbers a token, the value is {list(real.shape)}"

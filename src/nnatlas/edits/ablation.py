@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nnatlas.edits.edit import Edit, several, whole, within
+from nnatlas.edits.edit import Edit
 from nnatlas.edits.references import at_real_tokens
 from nnatlas.edits.where import Positions, Where
 from nnatlas.errors import InputError, LayoutError
+from nnatlas.model.asked import several, value_names, whole, within
 
 if TYPE_CHECKING:
     from nnatlas.engine.model_call import ModelCall
@@ -113,7 +114,8 @@ def ablate(
         raise InputError(f"how={how!r}: there are {', '.join(HOW)}")
     if how != "zero" and using is None:
         raise InputError(f'how="{how}" takes its values from other prompts: using=["...", "..."]')
-    named = [values] if isinstance(values, str) else values
+    whole(seed, "seed")
+    named = values if isinstance(values, Mapping) or values == [] else value_names(values)
     targets = (
         {
             name: None if own is None else [whole(one, "place", f" of {name}") for one in several(own)]

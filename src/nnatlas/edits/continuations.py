@@ -43,7 +43,7 @@ class Continuations:
     def __getitem__(self, label: str) -> Continuation:
         found = next((row for row in self.rows if row.label == label), None)
         if found is None:
-            raise KeyError(f"{label!r}; there are {', '.join(row.label for row in self.rows)}")
+            raise InputError(f"no continuation {label!r}; there are {', '.join(row.label for row in self.rows)}")
         return found
 
     def data(self) -> dict[str, Any]:
@@ -88,6 +88,13 @@ def continuations(
     >>> ways = {"plain": None, "steered": edits.steer(model, vector, layers=9)}
     >>> print(edits.continuations(model, "I think", ways, max_new_tokens=5))
     """
+    named = (
+        isinstance(edits, Mapping)
+        and edits
+        and all(hasattr(edit or nullcontext(), "__enter__") for edit in edits.values())
+    )
+    if not named:
+        raise InputError('name what is compared: continuations(model, prompt, {"plain": None, "steered": edit})')
     shown = prompt if isinstance(prompt, str) else str(prompt)
     rows = [_continue(model, prompt, label, edit, seed, keywords) for label, edit in edits.items()]
     return Continuations(shown, rows)
@@ -107,7 +114,7 @@ def _continue(
     best = probabilities.topk(min(NEXT, len(probabilities)))
     tokens = [token_text(model.tokenizer, token) for token in best.indices.tolist()]
     text = run.text if isinstance(run.text, str) else str(ids)
-    does = edit.describe() if edit is not None else "as it is"
+    does = edit.describe() if isinstance(edit, Edit) else "as it is" if edit is None else repr(edit)
     return Continuation(label, does, text, ids, list(zip(tokens, best.values.tolist(), strict=True)))
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, linalg
 
-from nnatlas.edits.edit import Numbers, layer_numbers, within
+from nnatlas.edits.edit import layer_numbers
 from nnatlas.edits.references import BATCH, at_last_tokens
 from nnatlas.edits.store import read, write
 from nnatlas.errors import DamagedFile, InputError, LayoutError
+from nnatlas.model.asked import Numbers, at_least, within
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -100,6 +101,7 @@ def steering_vector(
     """
     if method not in METHODS:
         raise InputError(f"method={method!r}: there are {', '.join(METHODS)}")
+    at_least(1, batch_size=batch_size)
     names = {f"layers.{layer}.layer_output": layer for layer in layer_numbers(model, layers)}
     ends = [at_last_tokens(model, prompts, names, batch_size) for prompts in (positive, negative)]
     counts = [len(next(iter(found.values()))) for found in ends]
@@ -134,6 +136,10 @@ def directions_of(model: StandardizedTransformer, vector: Any, layers: Numbers) 
     for layer, one in vector.items():
         if not (isinstance(one, Tensor) and one.is_floating_point()):
             raise _no_direction(one)
+        if one.is_meta or not bool(one.isfinite().all()):
+            raise InputError(
+                f"the direction for layer {layer} holds {'no numbers' if one.is_meta else 'what is not finite'}"
+            )
         if one.shape != (model.hidden_size,):
             raise LayoutError(
                 f"the direction for layer {layer} is {list(one.shape)}, the stream's is [{model.hidden_size}]"

@@ -7,7 +7,6 @@ an edit is made, against the model it is made for.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from nnatlas.errors import InputError, LayoutError
+from nnatlas.model.asked import Numbers, several, within
 
 if TYPE_CHECKING:
     from nnatlas.engine.standing import Function
@@ -81,7 +81,6 @@ class Edit:
         return f"<{type(self).__name__}: {self.describe()}>"
 
 
-Numbers = int | Iterable[int] | None
 ByLayer = Mapping[int, Any] | Sequence[tuple[int, int]]
 
 
@@ -118,36 +117,12 @@ def pairs_of(chosen: ByLayer, what: str) -> list[tuple[Any, Any]]:
         raise InputError(f"{chosen!r}: give {{layer: [{what}s]}} or pairs of (layer, {what})") from None
 
 
-def several(numbers: Any) -> list[Any]:
-    """One number, or several, as a list; what is neither is left to `within` to refuse."""
-    try:
-        return list(numbers)
-    except TypeError:  # one number, of Python, numpy or torch
-        return [numbers]
-
-
 def _size_of(model: StandardizedTransformer, layer: int, part: str, size: str) -> int:
     host = getattr(model.layers[layer], part)
     try:
         return int(getattr(host, size))
     except AttributeError:
         raise LayoutError(f"layer {layer} has no {size.removeprefix('num_')}: see model.support()") from None
-
-
-def within(number: Any, count: int, noun: str, where: str) -> int:
-    """A number counted from the end if negative; `LayoutError` if there is none of it, `InputError` if it is no number."""
-    at = whole(number, noun, where)
-    if not -count <= at < count:
-        raise LayoutError(f"{noun} {at} of {count}{where}: they are numbered 0 to {count - 1}")
-    return at % count
-
-
-def whole(number: Any, noun: str, where: str) -> int:
-    """A whole number of Python, numpy or torch; `InputError` for anything else."""
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise InputError(f"{noun} {number!r}{where}: {noun}s are named by whole numbers") from None
 
 
 def listed(numbers: Iterable[int], noun: str) -> str:

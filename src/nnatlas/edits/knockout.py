@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nnatlas.edits.edit import Edit, Numbers, by_layer, layer_numbers, listed, several
+from nnatlas.edits.edit import Edit, by_layer, layer_numbers, listed
 from nnatlas.edits.where import Positions, Where
 from nnatlas.errors import InputError
+from nnatlas.model.asked import Numbers, several
 
 if TYPE_CHECKING:
     from nnatlas.engine.model_call import ModelCall

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nnatlas.edits.ablation import Ablation, ablate
-from nnatlas.edits.edit import Numbers, layer_numbers, listed
+from nnatlas.edits.edit import layer_numbers, listed
 from nnatlas.edits.where import Positions
 from nnatlas.errors import InputError, Unavailable
+from nnatlas.model.asked import Numbers
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -81,16 +81,27 @@ def force_routing(
     >>> with edits.force_routing(model, {1: [0, 3]}, weights=[0.5, 0.5]):
     ...     logits = model(ids).logits
     """
+    if not isinstance(experts, Mapping):
+        raise InputError(f"{experts!r}: routing is forced by layer, force_routing(model, {{layer: experts}})")
     if not experts:
         raise InputError("no layer is named: force_routing(model, {layer: experts})")
-    checked = {layer: _checked(model, layer, torch.as_tensor(own)) for layer, own in experts.items()}
-    shared = None if weights is None else torch.tensor(weights, dtype=torch.float32)
+    checked = {
+        layer: _checked(model, layer, _tensor(own, f"experts for layer {layer}")) for layer, own in experts.items()
+    }
+    shared = None if weights is None else _tensor(weights, "weights").float()
     for layer in checked:
         if shared is not None and len(shared) != model.layers[layer].mlp.top_k:
             raise LayoutError(
                 f"{len(shared)} weights: in layer {layer} a token takes {model.layers[layer].mlp.top_k} experts"
             )
     return ForcedRouting(model, checked, shared, Where(positions, on))
+
+
+def _tensor(numbers: Any, what: str) -> Tensor:
+    try:
+        return torch.as_tensor(numbers)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{what}: {numbers!r} are no numbers") from None
 
 
 def _checked(model: StandardizedTransformer, layer: int, own: Tensor) -> Tensor:

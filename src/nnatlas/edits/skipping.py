@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from nnatlas.edits.edit import Edit, Numbers, layer_numbers, listed
+from nnatlas.edits.edit import Edit, layer_numbers, listed
 from nnatlas.edits.where import Positions, Where
+from nnatlas.model.asked import Numbers
 
 if TYPE_CHECKING:
     from nnatlas.engine.model_call import ModelCall

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from nnatlas.edits.contrast import directions_of
-from nnatlas.edits.edit import Edit, Numbers, listed
+from nnatlas.edits.edit import Edit, listed
 from nnatlas.edits.where import Positions, Where
+from nnatlas.model.asked import Numbers, finite
 
 if TYPE_CHECKING:
     from nnatlas.engine.model_call import ModelCall
@@ -64,4 +65,5 @@ def steer(
     ...     with model.generate("I think that", max_new_tokens=20) as run:
     ...         pass
     """
+    finite(scale=scale)
     return Steering(model, directions_of(model, vector, layers), float(scale), Where(positions, on))

@@ -13,6 +13,7 @@ from torch import Tensor
 from nnatlas.edits.edit import KINDS, Edit
 from nnatlas.edits.where import Where
 from nnatlas.errors import DamagedFile, InputError
+from nnatlas.model.asked import named_path
 
 if TYPE_CHECKING:
     from nnatlas.model import StandardizedTransformer
@@ -85,7 +86,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file is about, and its settings."""
     from safetensors import SafetensorError, safe_open
 
-    if not Path(path).is_file():
+    if not named_path(path, "a file").is_file():
         raise InputError(f"there is no file {str(path)!r}")
     try:
         with safe_open(path, "pt") as opened:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError
+from nnatlas.model.asked import at_least
 from nnatlas.patching.cells import node
 from nnatlas.patching.metrics import Judge
 from nnatlas.patching.result import Patching
@@ -53,8 +54,7 @@ def attribution_patching(
         >>> estimate.agreement(patching.activation_patching(model, clean, corrupted))
         Agreement(correlation=0.99..., max_error=5.0...)
     """
-    if steps < 1:
-        raise InputError(f"steps={steps}: at least one gradient is needed")
+    at_least(1, steps=steps)
     ready = study(model, (clean, corrupted), value, over, metric, direction, "attribution patching")
     return ready.run(lambda situation, judge: _estimated(situation, judge, steps))
 
@@ -96,6 +96,10 @@ def _gradients(situation: Situation, judge: Judge, entry: Tensor | None = None) 
             value = getattr(*node(run, name))
             values[layer] = value if value.requires_grad else value.requires_grad_()
         score = judge(run.logits[:, -1].float(), range(situation.pairs)).sum()
+    if not score.requires_grad:
+        raise InputError(
+            "the metric has no gradient at the logits, which an estimate is made of: patch instead, or change it"
+        )
     found = torch.autograd.grad(score, list(values.values()), allow_unused=True)
     zero = (torch.zeros_like(value) if one is None else one for one, value in zip(found, values.values(), strict=True))
     return dict(zip(values, zero, strict=True))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from nnatlas.errors import InputError
+from nnatlas.model.asked import several
 from nnatlas.values import VALUES
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def axes_over(over: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         InputError: an axis is unknown or named twice, or layers are not among them.
     """
-    named = re.split(r"\s+x\s+|\s*[×,]\s*", over.strip()) if isinstance(over, str) else list(over)
+    named = re.split(r"\s+x\s+|\s*[×,]\s*", over.strip()) if isinstance(over, str) else several(over)
     if "layer" not in named or len(set(named)) < len(named) or not set(named) <= set(OVER):
         raise InputError(f"over={over!r}: name layer, and position or head or both, such as 'layer x position'")
     return tuple(sorted(named, key=OVER.index))

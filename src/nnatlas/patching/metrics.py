@@ -118,8 +118,14 @@ def bound(metric: str | Metric | Measure, ends: Ends) -> Bound:
         if metric not in METRICS:
             raise InputError(f"no metric {metric!r}; there are {', '.join(METRICS)}, or a function of logits")
         metric = METRICS[metric]()
+    if isinstance(metric, type):
+        metric = metric()  # LogitDifference for LogitDifference()
     if hasattr(metric, "bind"):
         return metric.bind(ends)
+    if not callable(metric):
+        raise InputError(
+            f"metric={metric!r}: give {', '.join(map(repr, METRICS))}, or a function of logits [rows, vocab_size]"
+        )
     return Bound(getattr(metric, "__name__", type(metric).__name__), metric)
 
 
@@ -140,7 +146,7 @@ class Judge:
 
 def _token(ends: Ends, targets: Targets, logits: Tensor) -> int:
     """The id of this pair's target; None is the best of these logits."""
-    if targets is not None and not isinstance(targets, str | int):
+    if targets is not None and not isinstance(targets, str | int) and isinstance(targets, Sequence):
         if len(targets) != ends.pairs:
             raise InputError(f"{len(targets)} answers for {ends.pairs} pairs of prompts: give one, or one for each")
         targets = targets[ends.pair]

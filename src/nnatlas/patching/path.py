@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.errors import InputError
+from nnatlas.model.asked import several, within
 from nnatlas.patching.cells import AXES, Patch, node
 from nnatlas.patching.forwards import Forward
 from nnatlas.patching.metrics import Judge
@@ -70,10 +71,19 @@ def path_patching(
         >>> direct = path_patching(model, clean, corrupted, metric=metric)  # every head's direct effect on the logits
         >>> path_patching(model, clean, corrupted, metric=metric, receivers=("layers.4.self_attn.attention_queries", 3))
     """
-    heard = [receivers] if isinstance(receivers, str | tuple) else list(receivers)
+    heard = _receivers(receivers)
     ready = study(model, (clean, corrupted), sender, over, metric, direction, "path patching")
     ready.title += f", to {', '.join(one if isinstance(one, str) else f'{one[0]} head {one[1]}' for one in heard)}"
     return ready.run(lambda situation, judge: Paths(situation, heard).swept(judge))
+
+
+def _receivers(given: Any) -> list[Receiver]:
+    """One receiver or several, as a list."""
+    listed = [given] if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], int) else several(given)
+    right = lambda one: isinstance(one, str) or (isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str))
+    if not listed or not all(map(right, listed)):
+        raise InputError(f"receivers={given!r}: give names of values, (name, head), or 'logits'; one or a list of them")
+    return listed
 
 
 class Paths:
@@ -112,7 +122,9 @@ class Paths:
         along = next((at for at, axis in enumerate(axes) if axis in AXES["head"]), None)
         if along is None:
             raise InputError(f"{name} has no heads: its axes are {' '.join(axes)}")
-        return (*[slice(None)] * along, head)
+        size = self.model.layers[int(name.split(".")[1])].self_attn
+        count = getattr(size, axes[along])
+        return (*[slice(None)] * along, within(head, count, "head", f" of {name}"))
 
     # -- sweeping --------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.asked import at_least
 from nnatlas.patching.cells import Cell
 
 SAME = 1e-6
@@ -64,6 +65,8 @@ class Patching(Shown):
 
     def agreement(self, exact: Patching) -> Agreement:
         """Compare an estimate with the exact sweep of the same grid, place by place."""
+        if not isinstance(exact, Patching):
+            raise InputError(f"an estimate is compared with another sweep, not with a {type(exact).__name__}")
         if self.values.shape != exact.values.shape:
             raise InputError(f"grids of {list(self.values.shape)} and {list(exact.values.shape)} cannot be compared")
         known = exact.values.isfinite() & self.values.isfinite()
@@ -72,6 +75,7 @@ class Patching(Shown):
 
     def largest(self, count: int = 5) -> list[tuple[str, float]]:
         """The places whose normalised numbers (mean over pairs) are farthest from 0, in words, the farthest first."""
+        at_least(0, count=count)
         shown = self.normalised.mean(0)
         order = shown.abs().nan_to_num().flatten().argsort(descending=True, stable=True)[:count]
         found = ([int(at) for at in torch.unravel_index(flat, shown.shape)] for flat in order)

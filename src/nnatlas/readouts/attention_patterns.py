@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.asked import layers_of, within
 from nnatlas.model.prompts import Prompts
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class AttentionPatterns(Shown):
 
     def grid(self, row: int | None = None) -> Grid | Pages:
         """A page for each head, `layer.head`, of one prompt; of the first, or of all if there are several and `row` is None."""
-        rows = range(len(self.prompts)) if row is None else [row]
+        rows = range(len(self.prompts)) if row is None else [within(row, len(self.prompts), "row", "", InputError)]
         sheets = {
             (f"{at}: {name}" if len(rows) > 1 else name): sheet
             for at in rows
@@ -92,7 +93,7 @@ def attention_patterns(
         torch.Size([1, 9, 6, 6])
         >>> found.html("patterns.html")
     """
-    chosen = _layers(model, layers)
+    chosen = sorted(set(layers_of(model, layers)))
     found: dict[int, Tensor] = {}
     missing: list[Unavailable] = []
     with torch.no_grad(), model.trace(prompt, **keywords) as run:
@@ -107,12 +108,3 @@ def attention_patterns(
     if not found:
         raise missing[0]
     return AttentionPatterns(found, prompts, average)
-
-
-def _layers(model: StandardizedTransformer, layers: Iterable[int] | int | None) -> list[int]:
-    count = model.num_layers
-    asked = range(count) if layers is None else [layers] if isinstance(layers, int) else list(layers)
-    wrong = [layer for layer in asked if not -count <= layer < count]
-    if wrong:
-        raise InputError(f"layer {wrong[0]} of {count}: they are numbered 0 to {count - 1}")
-    return sorted({layer % count for layer in asked})

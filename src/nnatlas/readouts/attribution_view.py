@@ -18,7 +18,9 @@ STRONGEST = 8
 
 def grid(shown: LogitAttribution) -> Grid | Pages:
     """One grid, or a page for each of several prompts."""
-    sheets = [_neurons(shown, row) if shown.by == "neuron" else _sheet(shown, row) for row in range(len(shown.total))]
+    sheets = [
+        _neurons(shown, row) if shown.by.endswith("neuron") else _sheet(shown, row) for row in range(len(shown.total))
+    ]
     if len(sheets) == 1:
         return sheets[0]
     return Pages("prompt", dict(zip(map(str, range(len(sheets))), sheets, strict=True)), "direct logit attribution")
@@ -26,7 +28,7 @@ def grid(shown: LogitAttribution) -> Grid | Pages:
 
 def _sheet(shown: LogitAttribution, row: int) -> Grid:
     layers = Axis("layer", range(shown.values.shape[1]))
-    columns = Axis("sublayer" if shown.by == "layer" else "head", shown.columns)
+    columns = Axis("sublayer" if shown.by == "layer" else shown.by, shown.columns)
     return Grid(shown.values[row], layers, columns, title=shown.targets[row], units="logits", note=_note(shown, row))
 
 
@@ -36,7 +38,10 @@ def _neurons(shown: LogitAttribution, row: int) -> Grid:
     best = values.abs().nan_to_num(nan=-1.0).topk(min(STRONGEST, values.shape[1])).indices
     chosen = values.gather(1, best)
     texts = [
-        [f"{neuron}: {share:+.2f}" if share == share else "" for neuron, share in zip(numbers, shares, strict=True)]
+        [
+            f"{shown.columns[neuron]}: {share:+.2f}" if share == share else ""
+            for neuron, share in zip(numbers, shares, strict=True)
+        ]
         for numbers, shares in zip(best.tolist(), chosen.tolist(), strict=True)
     ]
     layers, ranks = Axis("layer", range(len(values))), Axis("rank", range(1, best.shape[1] + 1))

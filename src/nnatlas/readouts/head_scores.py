@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.asked import at_least
 from nnatlas.model.prompts import Prompts
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class HeadScores(Shown):
         >>> head_scores(model).top(1)
         [(18, 6, 0.85...)]
         """
+        at_least(0, k=k)
         found = self[score]
         best = found.flatten().nan_to_num(nan=-1.0).topk(min(k, int((~found.isnan()).sum())))
         places = [divmod(at, found.shape[1]) for at in best.indices.tolist()]
@@ -88,6 +90,8 @@ def head_scores(
     with torch.no_grad(), model.trace(asked, **keywords) as run:
         prompts = Prompts.in_run(model)
         keys = _keys(prompts.input_ids, prompts.mask)
+        if not bool(keys.any()):
+            raise InputError("these prompts have one token each: heads are scored by what they attend to before it")
         for layer, block in enumerate(model.layers):
             try:
                 found[layer] = _scored(block.self_attn.attention_probabilities.float(), keys)
@@ -108,6 +112,7 @@ def repeated_random_tokens(model: StandardizedTransformer, length: int = 50, row
 
     No special tokens are drawn, and the tokenizer's begin token, where it has one, stands first as in any text.
     """
+    at_least(1, length=length, rows=rows)
     tokenizer = model.tokenizer
     special = set() if tokenizer is None else set(tokenizer.all_special_ids)
     size = model.vocab_size if tokenizer is None else min(model.vocab_size, len(tokenizer))

@@ -8,8 +8,9 @@ Effects through later layers are not in a share: patching measures those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
@@ -17,15 +18,18 @@ from torch import Tensor
 
 from nnatlas.errors import InputError, Unavailable
 from nnatlas.grid import Grid, Pages, Shown
+from nnatlas.model.asked import at_least, whole, within
 from nnatlas.model.held import held_readout
 from nnatlas.model.stream import Part, Stream, read_stream
 from nnatlas.model.sublayers import WITHIN, shares_within
 from nnatlas.model.tokens import token_ids, token_text
+from nnatlas.readouts.expert_attribution import Mixtures
 
 if TYPE_CHECKING:
+    from nnatlas.bind.tree import Host
     from nnatlas.model import StandardizedTransformer
 
-By = Literal["layer", "head", "neuron"]
+By = Literal["layer", "head", "neuron", "expert", "expert_neuron"]
 Token = str | int | Iterable[str | int]
 HELD = "the final norm's scale (and a cap's ratio) is held at its value; shares are of direct effects only"
 
@@ -34,7 +38,7 @@ HELD = "the final norm's scale (and a cap's ratio) is held at its value; shares 
 class LogitAttribution(Shown):
     """Shares of a logit, or of the difference of two.  Made by `logit_attribution`.
 
-    `values` has the axes `batch layers kinds`, `batch layers heads` or `batch layers neurons`, NaN where a block has none;
+    `values` has the axes `batch layers kinds`, or heads, neurons, experts, or neurons of experts, NaN where a block has none;
     `columns` names the last axis.  `rest` holds what stands in no column, each `[batch]`: "start" (what entered the first
     block), "constant" (the biases of norm and head), and by head or neuron the other sublayers and the biases.  `total`
     `[batch]` is the model's own logit or difference.  All on the CPU, in float32.
@@ -59,6 +63,8 @@ class LogitAttribution(Shown):
         >>> logit_attribution(model, prompt, by="head").top(1)
         [(29, '0', -1.68...)]
         """
+        at_least(0, k=k)
+        row = within(row, len(self.values), "row", "", InputError)
         flat = self.values[row].flatten()
         best = flat.abs().nan_to_num(nan=-1.0).topk(min(k, int((~flat.isnan()).sum())))
         places = [divmod(at, len(self.columns)) for at in best.indices.tolist()]
@@ -90,7 +96,8 @@ def logit_attribution(
             default each prompt's most likely next token.
         against: a token whose logit is subtracted: shares of a logit difference tell more, since a logit alone is also
             moved by what moves all logits.
-        by: "layer" shares it out to attention and MLP of every layer, "head" to attention heads, "neuron" to MLP neurons.
+        by: "layer" shares it out to attention and MLP of every layer, "head" to attention heads, "neuron" to neurons of
+            dense MLPs, "expert" to the experts of mixtures, "expert_neuron" to the neurons of each, column "3.17".
         position: where the prediction is read, counted among each row's real tokens; -1 is the last.
 
     Raises:
@@ -104,12 +111,18 @@ def logit_attribution(
     """
     if by not in get_args(By):
         raise InputError(f"by {by!r}: it is one of {', '.join(get_args(By))}")
+    whole(position, "position")
     inside = [f"{WITHIN[by].host}.{WITHIN[by].value}"] if by in WITHIN else []
     stream = read_stream(model, prompt, position, inside, **keywords)
     pairs = _pairs(model, stream, target, against)
     direction, constant = _read_along(model, stream.final, pairs)
     parts = stream.parts(direction)
-    values, columns, rest, missing = _by_layer(stream, parts) if by == "layer" else _by_within(stream, parts, by)
+    if by == "layer":
+        values, columns, rest, missing = _by_layer(stream, parts)
+    else:
+        values, columns, rest, missing = _by_within(
+            stream, parts, *_telling(model, stream, prompt, by, position, keywords)
+        )
     total, said = _picked(stream.logits.double(), pairs), _said(model, pairs)
     outside = {name: amount.cpu().float() for name, amount in {**rest, "constant": constant}.items()}
     return LogitAttribution(by, values.cpu().float(), columns, outside, total.cpu().float(), said, missing)
@@ -185,22 +198,40 @@ def _hidden(stream: Stream, parts: list[Part]) -> dict[int, str]:
     return dict.fromkeys(range(first), reason)
 
 
-def _by_within(stream: Stream, parts: list[Part], by: str) -> Laid:
-    """Shares of heads or neurons, `[batch, layers, most of them in a block]`; whole sublayers and biases are the rest."""
+Tell = Callable[["Host", Part], Tensor]
+"""The shares of what is told apart in one sublayer's part, `[batch, ...]`."""
+
+
+def _telling(
+    model: StandardizedTransformer, stream: Stream, prompt: Any, by: str, position: int, keywords: dict[str, Any]
+) -> tuple[str, str, Tell]:
+    """Which sublayers are taken apart, into what, and how."""
+    if by in WITHIN:
+        return WITHIN[by].kind, by, lambda block, part: shares_within(block, stream, part, by)
+    mixtures = Mixtures(model, prompt, position, keywords)
+    if by == "expert":
+        return "mlp", by, lambda block, part: mixtures.shares(block, part).sum(-1)
+    return "mlp", by, mixtures.shares
+
+
+def _by_within(stream: Stream, parts: list[Part], kind: str, by: str, tell: Tell) -> Laid:
+    """Shares of what is within sublayers, `[batch, layers, most of them in a block]`; whole sublayers and biases are the rest."""
     found: dict[int, Tensor] = {}
     missing, rest = _hidden(stream, parts), dict[str, Tensor]()
     for part in parts:
         left = part.amount
-        if part.block is not None and part.kind == WITHIN[by].kind:
+        if part.block is not None and part.kind == kind:
             try:
-                shares = shares_within(stream.blocks[part.block], stream, part, by)
-                found[part.block], left = shares.cpu(), left - shares.sum(-1)
+                shares = tell(stream.blocks[part.block], part)
+                found[part.block], left = shares.cpu(), left - shares.to(left.device).flatten(1).sum(-1)
             except Unavailable as why:
                 missing[part.block] = why.reason
         rest[part.kind] = rest.get(part.kind, torch.zeros_like(left)) + left
     if not found:
         raise Unavailable(next(iter(missing.values()), f"no block of this model has {by}s to tell apart"))
-    values = torch.full((len(stream.final), len(stream.blocks), max(one.shape[1] for one in found.values())), torch.nan)
+    sizes = torch.tensor([one.shape[1:] for one in found.values()]).amax(0).tolist()
+    values = torch.full((len(stream.final), len(stream.blocks), *sizes), torch.nan)
     for block, shares in found.items():
-        values[:, block, : shares.shape[1]] = shares.float()
-    return values, tuple(map(str, range(values.shape[2]))), rest, missing
+        values[:, block][(slice(None), *map(slice, shares.shape[1:]))] = shares.float()
+    columns = (".".join(map(str, at)) for at in product(*map(range, sizes)))
+    return values.flatten(2), tuple(columns), rest, missing

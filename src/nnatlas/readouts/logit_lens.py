@@ -20,6 +20,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.grid import Shown
+from nnatlas.model.asked import at_least, value_names, within
 from nnatlas.model.prompts import read
 from nnatlas.readouts.tokens import token_ids, token_text
 
@@ -74,7 +75,8 @@ class LogitLens(Shown):
 
     def logits_of(self, layer: int) -> Tensor:
         """The logits of one stream, `batch seq vocab_size`; `layer` counts `values`, -1 is the last."""
-        return self._over([self.streams[layer]], lambda logits, _: logits)[0]
+        at = within(layer, len(self.streams), "layer", " of this lens", InputError)
+        return self._over([self.streams[at]], lambda logits, _: logits)[0]
 
     @property
     def logits(self) -> Tensor:
@@ -90,7 +92,8 @@ class LogitLens(Shown):
     def top(self, k: int = 5) -> Top:
         """The `k` most likely tokens of every layer and position, best first."""
         size = self.model.vocab_size
-        if not 1 <= k <= size:
+        at_least(1, k=k)
+        if k > size:
             raise InputError(f"top {k}: k is between 1 and the vocabulary's {size}")
         known = self.__dict__.setdefault("_tops", {})
         if k not in known:
@@ -102,12 +105,12 @@ class LogitLens(Shown):
 
     def probability(self, targets: Iterable[str | int] | str | int) -> Tensor:
         """The probability of chosen tokens (ids, or texts of one token), `layers batch seq targets`."""
-        chosen = token_ids(self.model.tokenizer, targets, self.model.vocab_size)
+        chosen = self._chosen(targets)
         return self._over(self.streams, lambda logits, _: logits.softmax(-1)[..., chosen])
 
     def rank(self, targets: Iterable[str | int] | str | int) -> Tensor:
         """How many tokens are more likely than each chosen one (0: it is the best), `layers batch seq targets`."""
-        chosen = token_ids(self.model.tokenizer, targets, self.model.vocab_size)
+        chosen = self._chosen(targets)
         count = lambda logits, _: torch.stack([(logits > logits[:, [one]]).sum(-1) for one in chosen], -1)
         return self._over(self.streams, count)
 
@@ -152,6 +155,12 @@ class LogitLens(Shown):
     def _project(self, stream: Tensor) -> Tensor:
         return self.model.project_on_vocab(stream[None].to(self.final.device))[0].float()
 
+    def _chosen(self, targets: Any) -> list[int]:
+        ids = token_ids(self.model.tokenizer, targets, self.model.vocab_size)
+        if not ids:
+            raise InputError("no token is named: give texts of one token each, or ids")
+        return ids
+
     def _text(self, token: int) -> str:
         known = self.__dict__.setdefault("_texts", {})
         if token not in known:
@@ -193,7 +202,7 @@ def logit_lens(
         [' Paris']
         >>> lens.rank(" Paris")[:, 0, -1, 0]  # layer by layer
     """
-    names = [values] if isinstance(values, str) else list(values)
+    names = value_names(values)
     last = f"layers.{model.num_layers - 1}.layer_output"
     found, prompts = read(model, prompt, [*names, last], **keywords)
     final = found[last]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
+from nnatlas.model.asked import layers_of, whole
 from nnatlas.model.positions import real_positions
 from nnatlas.model.prompts import read
 from nnatlas.model.tokens import token_text
@@ -44,6 +45,8 @@ class Patchscope(Shown):
 
     def __getitem__(self, layer: int) -> str:
         """The text for one source layer."""
+        if layer not in self.layers:
+            raise InputError(f"layer {layer!r} was not read; there are {', '.join(map(str, self.layers))}")
         return self.texts[self.layers.index(layer)]
 
     def grid(self) -> Grid | Pages:
@@ -90,10 +93,10 @@ def patchscope(
         >>> found[10]  # what the target prompt goes on with, once it holds what layer 10 says of the last token
         ' -> Paris...'
     """
-    froms = _layers(
-        model, range(model.num_layers) if layers is None else [layers] if isinstance(layers, int) else layers
-    )
-    tos = froms if into is None else _layers(model, [into]) * len(froms)
+    froms = layers_of(model, layers)
+    tos = froms if into is None else layers_of(model, into)[:1] * len(froms)
+    if not isinstance(target, str):
+        raise InputError(f"a patchscope puts values into one text, not a {type(target).__name__}: target='...'")
     vectors = _read(model, source, [f"layers.{layer}.{value}" for layer in froms], position)
     patches = list(zip(tos, vectors, strict=True))
     put = lambda: _put(model, patches, value, into_position)
@@ -104,20 +107,17 @@ def patchscope(
     return Patchscope(tuple(froms), tuple(tos), tuple(texts), ids, chances, model.tokenizer, title)
 
 
-def _layers(model: StandardizedTransformer, asked: Iterable[int]) -> list[int]:
-    count, chosen = model.num_layers, list(asked)
-    wrong = [layer for layer in chosen if not -count <= layer < count]
-    if wrong:
-        raise InputError(f"layer {wrong[0]} of {count}: they are numbered 0 to {count - 1}")
-    return [layer % count for layer in chosen]
-
-
 def _read(model: StandardizedTransformer, source: Any, names: list[str], position: int) -> list[Tensor]:
     """Each value at the source's position, `[...]`."""
     found, prompts = read(model, source, names)
     if len(prompts) != 1:
         raise InputError(f"a patchscope reads one source prompt, got {len(prompts)}")
-    at = int(real_positions(prompts.mask, position))
+    at = int(real_positions(prompts.mask, whole(position, "position")))
+    for name in names:
+        if found[name].shape[:2] != prompts.mask.shape:
+            raise InputError(
+                f"{name} is {list(found[name].shape)}: a patchscope reads values with the axes batch seq ..."
+            )
     return [found[name][0, at].clone() for name in names]
 
 

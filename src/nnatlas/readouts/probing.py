@@ -16,6 +16,7 @@ from torch import Tensor
 from nnatlas.errors import InputError
 from nnatlas.grid import Axis, Grid, Pages, Shown
 from nnatlas.grid.shown import needed
+from nnatlas.model.asked import at_least, value_names
 from nnatlas.model.positions import real_positions
 from nnatlas.model.prompts import read
 
@@ -103,11 +104,15 @@ def probe(
         'layers...layer_output'
     """
     needed("sklearn")
+    if isinstance(prompts, str):
+        raise InputError("prompts are a list of texts, one for each label; this is one text")
+    at_least(2, folds=folds)
+    at_least(1, rows=rows)
     if len(prompts) != len(labels):
         raise InputError(f"{len(labels)} labels for {len(prompts)} prompts")
     kind = "R²" if all(isinstance(label, float) for label in labels) else "accuracy"
     _check_classes(labels, folds, kind)
-    names = [values] if isinstance(values, str) else list(values)
+    names = value_names(values)
     vectors = _vectors(model, prompts, names, position, rows, keywords)
     found = {name: _validated(vector, labels, kind, folds, seed) for name, vector in vectors.items()}
     scores, controls = (torch.tensor([pair[at] for pair in found.values()]) for at in (0, 1))
@@ -163,9 +168,16 @@ def _validated(
 
 
 def _check_classes(labels: Sequence[Any], folds: int, kind: str) -> None:
+    if len(labels) < folds:
+        raise InputError(f"{len(labels)} prompts for {folds} folds: give more prompts, or fewer folds")
     if kind != "accuracy":
         return
-    counts = {label: list(labels).count(label) for label in dict.fromkeys(labels)}
+    try:
+        counts = {label: list(labels).count(label) for label in dict.fromkeys(labels)}
+    except TypeError:
+        raise InputError(
+            "a label is a class (a text, a whole number, true or false) or a float, one for each prompt"
+        ) from None
     rare = min(counts, key=lambda label: counts[label])
     if len(counts) < 2 or counts[rare] < folds:
         said = ", ".join(f"{label!r} {count} times" for label, count in counts.items())

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nnatlas.errors import DamagedFile, InputError
+from nnatlas.model.asked import at_least, finite, named_path, within
 from nnatlas.model.prompts import read
 from nnatlas.readouts.logit_lens import LogitLens, logit_lens
 
@@ -60,13 +61,16 @@ class TunedLens:
 
     def translate(self, layer: int, stream: Tensor) -> Tensor:
         """The stream that enters a block, in the terms of the last one, `[..., hidden_size]`."""
-        translator: Any = self.translators[layer]
+        translator: Any = self.translators[within(layer, len(self.translators), "layer", "", InputError)]
         return stream + translator(stream.to(translator.weight.dtype)).to(stream)
 
     def save(self, folder: str | Path) -> Path:
         """Write `config.json` and `params.pt` as the `tuned-lens` package does.  Returns the folder."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        place = named_path(folder, "a folder")
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise InputError(f"cannot write {str(place)!r}: {wrong.strerror}") from None
         torch.save(self.translators.state_dict(), place / PARAMETERS)
         (place / CONFIG).write_text(json.dumps(self._config(), indent=2) + "\n", encoding="utf-8")
         return place
@@ -90,7 +94,7 @@ def load_tuned_lens(model: StandardizedTransformer, folder: str | Path) -> Tuned
         InputError: there is no such folder, or the lens is of another model: its sizes differ.
         DamagedFile: a file is not what it should be.
     """
-    place = Path(folder)
+    place = named_path(folder, "a folder")
     config, state = _read_config(place), _read_parameters(place)
     wanted = {"d_model": model.hidden_size, "num_hidden_layers": model.num_layers}
     differ = [
@@ -132,6 +136,10 @@ def train_tuned_lens(
         >>> lens.history[0], lens.history[-1]  # the logit lens's KL, and the tuned lens's
         >>> lens.save("my-lens")
     """
+    at_least(1, steps=steps, rows=rows)
+    finite(learning_rate=learning_rate)
+    if isinstance(prompts, str):
+        raise InputError("prompts are a list of texts; this is one text")
     if not len(prompts):
         raise InputError("no prompts to train a lens on")
     lens = TunedLens(model, _new(model, bias=True))
