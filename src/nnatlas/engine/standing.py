@@ -136,7 +136,8 @@ def _beginning(standing: Standing) -> Any:
     """The hook as a function of its own, which copies of the module may carry along: it does nothing on them."""
 
     def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        mine = module is standing.model.module and kwargs is not None
-        return standing.begin(module, args, kwargs) if mine else None
+        if module is not standing.model.module or kwargs is None:
+            return None
+        return standing.begin(module, args, kwargs)
 
     return begin

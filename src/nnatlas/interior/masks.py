@@ -34,18 +34,15 @@ def _from_allowed(allowed: Tensor, query: Tensor) -> Tensor:
     return torch.where(allowed.bool(), zero, torch.finfo(query.dtype).min)
 
 
-def _by_itself(
-    module: nn.Module, query: Tensor, key: Tensor, is_causal: bool | None, window: int | None
-) -> Tensor | None:
+def _by_itself(module: Any, query: Tensor, key: Tensor, is_causal: bool | None, window: int | None) -> Tensor | None:
     """What a kernel keeps to without being told by a mask: no later token, and none further off than its window."""
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     queries, keys = query.shape[2], key.shape[2]
     # sdpa's own flag counts queries from the first key, of which a static cache has more than are filled; flash from the last
     sdpa = "sdpa" in str(module.config._attn_implementation)
     first = 0 if sdpa else keys - queries
-    behind = torch.arange(first, first + queries, device=query.device)[:, None] - torch.arange(
-        keys, device=query.device
-    )
+    at, columns = (torch.arange(*ends, device=query.device) for ends in ((first, first + queries), (keys,)))
+    behind = at[:, None] - columns
     rules = [behind >= 0] if causal and queries > 1 else []
     if window is not None and keys > window and not sdpa:  # sdpa's kernel takes no window: its mask holds it
         rules.append(behind.abs() < window)
