@@ -87,7 +87,7 @@ def greater_scores_weigh_more(trial: Trial) -> Iterator[Finding]:
         logits, chosen, weights = at("router_logits"), at("expert_indices"), at("expert_weights")
         if logits is None or chosen is None or weights is None:
             continue
-        if chosen.shape[-1] > 1 and int(chosen.max()) < logits.shape[-1]:
+        if chosen.shape[-1] > 1 and _one_score_each(at):
             order = logits.float().gather(-1, chosen.long()).argsort(-1, descending=True)
             rises = weights.float().gather(-1, order).diff(dim=-1).clamp(min=0).max()
             words = "expert_weights fall as the scores of expert_indices do"
@@ -115,6 +115,13 @@ def expert_neurons_make_the_routed_output(trial: Trial) -> Iterator[Finding]:
             yield from at.equation(
                 "expert_neurons", "summed through the down projections: routed_output", total, routed
             )
+
+
+def _one_score_each(at: At) -> bool:
+    """Whether the router's scores are counted by experts: an axis that no size counts holds something else."""
+    host = at.host("router_logits")
+    point = host.point("router_logits") if host is not None else None
+    return point is not None and point.layout.axes[-1] in point.sizes
 
 
 def _passed(gate: Tensor, added: Tensor) -> Tensor:
