@@ -86,11 +86,15 @@ def test_d18_autocast_with_some_rows_skipped():
     assert (mixed - exact).abs().median() < 0.03 * exact.abs().median()
 
 
-def test_d19_no_parameter_is_left_without_gradient():
-    """Data-parallel training stops over parameters that took no part: gates, and experts without tokens."""
-    model, ids = tiny_model(num_local_experts=8, n_predict=2).train(), tokens(1, 3)
-    model(ids, labels=ids).loss.backward()
-    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+@pytest.mark.parametrize("draft_width", [0, 8])
+def test_d19_no_parameter_is_left_without_gradient(draft_width, tmp_path):
+    """Data-parallel training stops over parameters that took no part: gates, experts without tokens, a draft chain."""
+    made = tiny_model(num_local_experts=8, n_predict=2, draft_width=draft_width)
+    made.save_pretrained(tmp_path)
+    for model in (made, Apex1ForCausalLM.from_pretrained(tmp_path)):
+        ids = tokens(1, 3)
+        model.train()(ids, labels=ids).loss.backward()
+        assert [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None] == []
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])

@@ -28,6 +28,8 @@ class Apex1DraftChain(nn.Module):
         self.W_up = nn.Linear(2 * config.hidden_size, config.draft_width, bias=False)
         self.W_down = nn.Linear(config.draft_width, config.hidden_size, bias=False)
         self.act_fn = ACT2FN[config.hidden_act]
+        # a forward with labels does not draft: data-parallel training would wait for gradients that never come
+        self.requires_grad_(False)
 
     def forward(self, state: torch.Tensor, embedded: torch.Tensor) -> torch.Tensor:
         """state and the placed token's scaled embedding, each [..., hidden] -> the next state."""

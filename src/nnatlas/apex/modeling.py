@@ -195,6 +195,15 @@ class Apex1ForCausalLM(Apex1Generation, Apex1PreTrainedModel, GenerationMixin): 
         self.multi_token_head = Apex1MultiTokenHead(config) if config.n_predict else None
         self.post_init()
 
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+        """As everywhere in transformers, which would wake a draft chain that its own tuning has put to rest."""
+        loaded: Any = super().from_pretrained(*args, **kwargs)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded  # with output_loading_info=True
+        if model.multi_token_head is not None and model.multi_token_head.chain is not None:
+            model.multi_token_head.chain.requires_grad_(False)
+        return loaded
+
     @can_return_tuple
     def forward(
         self,

@@ -33,7 +33,7 @@ def tune_draft_chain(model: Apex1ForCausalLM, ids: Tensor, recipe: Recipe) -> li
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         streams, tokens = _both_ways(model, ids, recipe, generator)
-        add_chain(model, recipe.draft_width)
+        chain = add_chain(model, recipe.draft_width).requires_grad_(True)
     learning = list(model.multi_token_head.parameters())
     optimizer = torch.optim.Adam(learning, lr=recipe.draft_rate)
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, recipe.draft_steps)
@@ -46,6 +46,7 @@ def tune_draft_chain(model: Apex1ForCausalLM, ids: Tensor, recipe: Recipe) -> li
         optimizer.step()
         falling.step()
         losses.append(loss.item())
+    chain.requires_grad_(False)
     return losses
 
 
