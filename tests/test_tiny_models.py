@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from tests.tiny_models import IDS, put_back, tiny
 
 CARELESS = {
@@ -11,7 +10,6 @@ CARELESS = {
     "forwards": lambda module: setattr(module, "forward", module.forward),
     "training": lambda module: module.train(),
     "gradients": lambda module: module.requires_grad_(True),
-    "weights written": lambda module: module.lm_head.weight.mul_(1),
 }
 
 
@@ -19,8 +17,7 @@ CARELESS = {
 def test_a_trace_on_a_shared_model_is_told_and_the_model_made_anew(mark):
     put_back()
     model = tiny("gpt2")
-    with torch.no_grad():
-        CARELESS[mark](model._module)
+    CARELESS[mark](model._module)
     assert put_back()["gpt2 "][mark]
     assert tiny("gpt2") is not model and put_back() == {}
 
