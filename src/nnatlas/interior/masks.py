@@ -35,11 +35,17 @@ def _from_allowed(allowed: Tensor, query: Tensor) -> Tensor:
 
 
 def _by_itself(module: Any, query: Tensor, key: Tensor, is_causal: bool | None, window: int | None) -> Tensor | None:
-    """What a kernel keeps to without being told by a mask: no later token, and none further off than its window."""
+    """What a kernel keeps to without being told by a mask: no later token, and none further off than its window.
+
+    Step-by-step attention keeps to nothing of itself.
+    """
+    implementation = str(module.config._attn_implementation)
+    if implementation == "eager":
+        return None
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     queries, keys = query.shape[2], key.shape[2]
     # sdpa's own flag counts queries from the first key, of which a static cache has more than are filled; flash from the last
-    sdpa = "sdpa" in str(module.config._attn_implementation)
+    sdpa = "sdpa" in implementation
     first = 0 if sdpa else keys - queries
     at, columns = (torch.arange(*ends, device=query.device) for ends in ((first, first + queries), (keys,)))
     behind = at[:, None] - columns
