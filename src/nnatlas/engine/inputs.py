@@ -19,6 +19,7 @@ from nnatlas.engine.model_call import CACHES, cached_columns
 from nnatlas.errors import InputError
 
 Batch = dict[str, Any]
+_CACHES = frozenset(CACHES)
 _TAKEN = "a string, a list of strings, ids [seq] or [batch, seq], a batch dict, or chat messages"
 
 
@@ -41,8 +42,10 @@ class Preparer:
             inputs, for_call = for_call, {}
         batch = self._batch(inputs, for_tokenizer, known) | {name: self._own(value) for name, value in for_call.items()}
         self._check(batch)
-        batch = self._under_its_name(batch)
-        return batch if also else self._with_positions(_masked_with_cache(batch))
+        if not _CACHES.isdisjoint(batch):
+            batch = self._under_its_name(batch)
+            batch = batch if also else _masked_with_cache(batch)
+        return batch if also else self._with_positions(batch)
 
     @property
     def embedding(self) -> Any:
@@ -53,10 +56,12 @@ class Preparer:
     @property
     def device(self) -> torch.device:
         """Where inputs go: to the embedding, or where that is run while its weights are kept elsewhere (accelerate)."""
-        hook = getattr(self.embedding, "_hf_hook", None)
+        embedding = self.embedding
+        hook = vars(embedding).get("_hf_hook")
+        if hook is None:
+            return cast(torch.device, embedding.weight.device)
         places = (getattr(one, "execution_device", None) for one in getattr(hook, "hooks", (hook,)))
-        run_at = next((place for place in places if place is not None), self.embedding.weight.device)
-        return torch.device(run_at)
+        return torch.device(next((place for place in places if place is not None), embedding.weight.device))
 
     def _known(self, also: tuple[str, ...]) -> Keywords:
         """The keywords of this call; looked up once, since signatures are slow to read."""
@@ -159,7 +164,9 @@ class Preparer:
         if "input_ids" in batch and first.device.type == "cpu":
             self._check_vocabulary(first)
         mask = batch.get("attention_mask")
-        if isinstance(mask, Tensor) and mask.ndim == 2 and (len(mask) != len(first) or mask.shape[1] < first.shape[1]):
+        if mask is self._full or not isinstance(mask, Tensor) or mask.ndim != 2:
+            return
+        if len(mask) != len(first) or mask.shape[1] < first.shape[1]:
             raise InputError(f"the attention_mask is {list(mask.shape)} for an input of {list(first.shape[:2])}")
 
     def _check_vocabulary(self, ids: Tensor) -> None:
