@@ -19,7 +19,7 @@ from greenlet import getcurrent, greenlet
 from torch import Tensor, nn
 
 from nnatlas.bind.points import ATTENTION, Point
-from nnatlas.engine.payloads import Result, Tensors
+from nnatlas.engine.payloads import Call, Result, Tensors
 from nnatlas.engine.run import Run
 from nnatlas.engine.taps import INSTALLERS, Remover
 from nnatlas.engine.visits import Guest
@@ -29,6 +29,7 @@ from nnatlas.interior.masks import additive
 from nnatlas.interior.watching import Watch
 
 Function = Callable[..., Any]
+Filter = Callable[[Tensor], Tensor]
 _EAGER = "eager_attention_forward"
 _LOCK = threading.Lock()
 """Runs in several threads may come to the same interface object at once."""
@@ -141,16 +142,20 @@ class Looks:
         return output, weights if configured is eager else None
 
     def watched(
-        self, eager: Function, *args: Any, after: Callable[[Tensor], Tensor] | None = None, **kwargs: Any
+        self, eager: Function, *args: Any, before: Filter | None = None, after: Filter | None = None, **kwargs: Any
     ) -> Any:
-        """A step-by-step call, stopped at its scores and its probabilities; `after` is done to the latter before that."""
+        """A step-by-step call, stopped at its scores and its probabilities; `before` and `after` are done to them first."""
+
+        def scores(call: Call) -> None:
+            found = call.get(0) if before is None else before(call.get(0))
+            call.set(0, self.stop("scores", found)[0])
 
         def pattern(result: Result) -> None:
             found = result.get(None) if after is None else after(result.get(None))
             result.set(None, self.stop("probabilities", found)[0])
 
         with Watch(self.looks[0].run, ("softmax", "dropout")) as watch:
-            watch.before("softmax", 0, lambda call: call.set(0, self.stop("scores", call.get(0))[0]))
+            watch.before("softmax", 0, scores)
             watch.after("dropout", 0, pattern)
             return eager(*args, **kwargs)
 

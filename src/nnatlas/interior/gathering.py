@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_map_only
 from nnatlas.interior.masks import additive
 
 Function = Callable[..., Any]
+Filter = Callable[[Tensor], Tensor]
 FLASH_ENDS = "cu_seq_lens_q"
 """The keyword with which a flash implementation is told, in one call, where each group begins and the last one ends."""
 
@@ -33,7 +34,7 @@ class Inside(Protocol):
 
     def stop(self, step: str, *tensors: Any) -> list[Any]: ...
 
-    def watched(self, eager: Function, *args: Any, after: Callable[[Tensor], Tensor], **kwargs: Any) -> Any: ...
+    def watched(self, eager: Function, *args: Any, before: Filter, after: Filter, **kwargs: Any) -> Any: ...
 
 
 class Pending(Tensor):
@@ -118,9 +119,10 @@ class Gathering:
         filling = (
             torch.arange(query.shape[2], device=query.device) >= torch.tensor(lengths, device=query.device)[:, None]
         )
+        filled = lambda number: lambda found: found.masked_fill(filling[:, None, :, None], number(found))
         output, _ = self.looks.watched(
             self.eager(self.module), self.module, query, key, value, self._mask(inputs), *first.rest,
-            after=lambda pattern: pattern.masked_fill(filling[:, None, :, None], 0), **first.kwargs,
+            before=filled(lambda scores: torch.finfo(scores.dtype).min), after=filled(lambda _: 0), **first.kwargs,
         )  # fmt: skip
         return torch.cat([row[None, :length] for row, length in zip(output, lengths, strict=True)], 1)
 
