@@ -4,7 +4,13 @@ from nnatlas.families._shapes import LLAMA, NO_ACT_MODULE, NO_ROTARY, absent
 
 _CHUNKS = "attention runs over chunks of neighbouring or of sorted positions, with no pattern over all keys"
 _TWO = "the head reads the norm of both streams side by side; layer_output is one of them"
-_REVERSIBLE = "the blocks run inside a reversible function, which recomputes them backwards without the forward's own tensors"
+_REVERSIBLE = (
+    "the blocks run inside a reversible function, which recomputes them backwards without the forward's own tensors"
+)
+_KEYS = (
+    "self_attn.key > out : batch seq (num_kv_heads qk_head_dim)",
+    absent("the keys are the queries, each brought to length 1"),
+)
 
 FAMILY = LLAMA.but(
     **NO_ROTARY
@@ -35,10 +41,8 @@ FAMILY = LLAMA.but(
             "self_attn.query > out : batch seq (num_heads qk_head_dim)",
             "self_attn.query_key > out : batch seq (num_heads qk_head_dim)",
         ),
-        attention_keys=(
-            "self_attn.key > out : batch seq (num_kv_heads qk_head_dim)",
-            absent("the keys are the queries, each brought to length 1"),
-        ),
+        attention_keys=_KEYS,
+        unrotated_keys=_KEYS,
         attention_values="self_attn.value > out : batch seq (num_kv_heads head_dim)",
         attention_scores=absent(_CHUNKS),
         attention_probabilities=absent(_CHUNKS),
@@ -54,7 +58,8 @@ FAMILY = LLAMA.but(
     },
     breaks={
         "causal earlier positions": "which positions share a chunk depends on how all of them, later ones too, are sorted",
-        "gradient": _REVERSIBLE, "batch": "transformers 5.24 cannot generate with it, and padding moves its chunks",
+        "gradient": _REVERSIBLE,
+        "batch": "transformers 5.24 cannot generate with it, and padding moves its chunks",
     },
     tiny={
         "is_decoder": True,
