@@ -6,7 +6,7 @@ import inspect
 import sys
 
 import pytest
-from tests.test_project import python
+from tests.fresh import python
 
 ORDERS = [
     "import nnatlas; thing = nnatlas.{name}",

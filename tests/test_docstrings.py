@@ -12,6 +12,7 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
+import numpy
 import pytest
 import rich
 import torch
@@ -88,6 +89,7 @@ def stage(name, folder):
     return {
         "nnatlas": nnatlas,
         "torch": torch,
+        "numpy": numpy,
         "rich": rich,
         "dictionaries": dictionaries,
         "edits": edits,

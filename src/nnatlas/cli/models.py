@@ -62,7 +62,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command MODEL and the options of loading in place of its first parameter, which receives a `Loaded`.
 
     >>> @takes_model
-    ... def tokens(of: Loaded, prompt: Prompt) -> None:
+    ... def tokens(of: Loaded, prompt: str) -> None:
     ...     print(of.model.collect(prompt, "input_ids"))
     """
 

@@ -22,6 +22,7 @@ from tests.encyclopedia.claims.common import (
 from tests.families.seed_pages import split_heads
 
 from nnatlas import families
+from nnatlas.errors import ReadOnly
 
 DENSE = 0
 
@@ -144,8 +145,14 @@ def pairs_come_out_as_halves(model: Any) -> None:
     assert not torch.equal(first, placed)
 
 
-def unrotated_keys_say_why(model: Any) -> None:
-    assert "joined" in model.support()["self_attn.unrotated_keys"]
+def unrotated_keys_are_joined(model: Any) -> None:
+    before, after = of_block(model, 1, "self_attn.unrotated_keys self_attn.attention_keys")
+    plain = model.config.qk_nope_head_dim
+    assert torch.equal(before[..., :plain], after[..., :plain])
+    first, placed = before[:, :, 0, plain:], after[:, :, 0, plain:]
+    assert torch.equal(torch.cat((first[..., 0::2], first[..., 1::2]), -1), placed)
+    with pytest.raises(ReadOnly), model.trace(IDS):
+        model.layers[1].self_attn.unrotated_keys = before
 
 
 def mixture_equations(model: Any) -> None:
