@@ -154,3 +154,10 @@ def test_apart_is_relative_to_size_and_knows_shapes_and_nans():
     assert apart(torch.tensor([float("nan"), 1.0]), torch.tensor([1.0, 1.0])) == float("inf")
     assert apart(1000 * one * (1 + 1e-3), 1000 * one) == pytest.approx(apart(one * (1 + 1e-3), one), rel=1e-2)
     assert 1e-4 < apart(one * (1 + 1e-3), one) < 1e-3
+
+
+def test_apart_sees_differences_beside_what_is_put_down_to_the_least_number():
+    least = torch.finfo(torch.float32).min
+    masked = torch.tensor([1.0, 2.0, least])
+    assert apart(torch.tensor([1.5, 2.0, least]), masked) > 0.1
+    assert apart(torch.tensor([1.0, 2.0, 3.0]), masked) >= 1

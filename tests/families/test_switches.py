@@ -130,3 +130,15 @@ def test_newer_falcons_serve_a_key_for_every_query_head():
     assert keys.shape[1] == model.num_heads == 4
     assert torch.equal(keys[:, 0], keys[:, 1])
     assert not torch.allclose(keys[:, 1], keys[:, 2])
+
+
+def test_tokens_that_a_model_never_gives_are_put_down_in_the_readout_too():
+    model = tiny("chameleon", "sdpa")
+    barred = model._module.model.vocabulary_mapping.image_tokens
+    with torch.no_grad(), model.trace(IDS):
+        stream = model.layers[-1].layer_output.clone()
+        head, logits = model.lm_head_output.clone(), model.logits.clone()
+    assert len(barred) == 64 and logits[..., barred].max() == torch.finfo(logits.dtype).min
+    assert torch.equal(model.project_on_vocab(stream), logits)
+    free = [token for token in range(model.vocab_size) if token not in barred]
+    assert torch.equal(head[..., free], logits[..., free]) and head[..., barred].abs().max() < 100

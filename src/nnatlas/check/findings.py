@@ -46,6 +46,17 @@ class Finding:
         return f"{self.law}: {self.value} at {self.where} {self.status}: {self.detail}{apart}"
 
 
+def mean_size(tensor: Tensor) -> Tensor:
+    """The root mean square of the entries, without those that are put down to the least number.
+
+    Masked scores and barred tokens stand at some -1e38: in a mean with them no difference would be seen.
+    """
+    numbers = tensor.detach().double()
+    if tensor.is_floating_point():
+        numbers = numbers[numbers.abs() < torch.finfo(tensor.dtype).max * 1e-4]
+    return numbers.square().mean().sqrt() if numbers.numel() else numbers.new_zeros(())
+
+
 def apart(got: Tensor, expected: Tensor) -> float:
     """The largest difference, each relative to the entry's own size plus the root mean square of all entries.
 
@@ -56,6 +67,6 @@ def apart(got: Tensor, expected: Tensor) -> float:
     if torch.equal(got, expected) or got.numel() == 0:
         return 0.0
     one, other = got.detach().double(), expected.detach().to(got.device).double()
-    size = other.abs() + other.square().mean().sqrt()
+    size = other.abs() + mean_size(expected).to(other)
     ratio = ((one - other).abs() / size.clamp(min=1e-30)).masked_fill(one.isnan() & other.isnan(), 0.0)
     return float(torch.nan_to_num(ratio, nan=float("inf")).max())

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.bind.points import Point
+from nnatlas.check.findings import mean_size
 from nnatlas.check.parted import parted
 from nnatlas.check.snapshot import Reading
 from nnatlas.check.trial import Trial
@@ -83,7 +84,7 @@ def _one_forward(trial: Trial, readings: Sequence[Reading], edit: Callable[..., 
             edit(traced._run, reading, row, trial.edited_at)
     logits = traced.output.logits.float()
     control = logits[-1]
-    size = control.square().mean().sqrt().clamp(min=1e-30)
+    size = mean_size(control).float().clamp(min=1e-30)
     moved = ((logits[:-1] - control) / size).abs().flatten(2).amax(-1)  # value, position
     moved = torch.nan_to_num(moved, nan=float("inf"))
     noise, cut = float(moved[-1].max()), trial.edited_at

@@ -113,7 +113,13 @@ def _step(chips: Chips, stage: str, maybe: bool, outline: Outline) -> Iterator[C
         given = outline.config.get(field)
         if maybe and given is None:
             return
-        said = {"*": f"× {field}", "/": f"÷ {field}", "cap": f"cap {field}", "keep": f"first {field}"}[word]
+        said = {
+            "*": f"× {field}",
+            "/": f"÷ {field}",
+            "cap": f"cap {field}",
+            "keep": f"first {field}",
+            "never": f"never {short_name(field)}",
+        }[word]
         yield Chip(
             said,
             SCALE,
@@ -133,4 +139,5 @@ _STEPS = {
     "/": "the logits are divided by config.{}",
     "cap": "logits go through c·tanh(x/c) with c = config.{}",
     "keep": "only the first entries of the vocabulary, config.{}, are kept",
+    "never": "tokens of {} are never given: their logits are put down to the least number",
 }

@@ -39,7 +39,7 @@ def _steps(way: str, roles: Mapping[str, str]) -> list[str]:
     return [_step(step.strip(), roles) for step in way.split("|")]
 
 
-_SIGNS = {"*": "times", "/": "divided by", "cap": "a soft cap at", "keep": "cut to"}
+_SIGNS = {"*": "times", "/": "divided by", "cap": "a soft cap at", "keep": "cut to", "never": "none for"}
 _ENDS = {"norm": "the final norm", "lm_head": "the head"}
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nnatlas.bind.cells import scale_of
 from nnatlas.bind.tree import BoundModel
 from nnatlas.errors import Unavailable
-from nnatlas.model.readout import stages_of, through
-from nnatlas.places import Absent
+from nnatlas.model.readout import barred, stages_of, through
+from nnatlas.places import Absent, Factor
 
 Map = Callable[[Tensor], Tensor]
 CLOSE, ROUGH = 1e-4, 3e-2
@@ -86,9 +87,10 @@ def held_readout(model: BoundModel, at: Tensor) -> Map:
 def _held_stage(model: BoundModel, stage: str, at: Tensor) -> Map:
     """One stage of the readout as a linear map of the stream at `at` `[..., hidden_size]`: what attribution shares out by.
 
-    A norm with its scale held as it is there; a soft cap by the ratio of what comes out to what goes in; the rest is linear.
+    A norm with its scale held as it is there; a soft cap by the ratio of what comes out to what goes in; nothing where a
+    token is barred, whatever the stream says; the rest is linear.
     """
-    word = stage.removeprefix("maybe ").partition(" ")[0]
+    word, _, field = stage.removeprefix("maybe ").partition(" ")
     norm = model.root.roles["norm"]
     if word == "norm" and not isinstance(norm, Absent):
         linear = held_norm(norm[0], at)
@@ -96,4 +98,7 @@ def _held_stage(model: BoundModel, stage: str, at: Tensor) -> Map:
     if word == "cap":
         ratio = torch.nan_to_num(through(model, stage, at) / at, nan=1.0)
         return lambda x: x * ratio
+    if word == "never":
+        ids = scale_of(model.root, Factor(field))()
+        return lambda x: barred(x, ids, 0.0)
     return lambda x: through(model, stage, x)

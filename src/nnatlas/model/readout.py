@@ -32,8 +32,8 @@ def stages_of(model: BoundModel) -> list[str]:
 
 
 def through(model: BoundModel, stage: str, tensor: Tensor) -> Tensor:
-    """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)) or `keep f` (the first f entries of the vocabulary),
-    or a way of making one stream of several that `interior.streams` knows by name.
+    """One stage: a module, `* f`, `/ f`, `cap f` (f·tanh(x/f)), `keep f` (the first f entries of the vocabulary), `never f`
+    (entries that are put down to the least number), or a way of making one stream of several that `interior.streams` knows.
 
     With `maybe` in front it is left out where the model has no such module, or its config leaves the field open.
     """
@@ -58,5 +58,11 @@ NUMERIC: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "/": lambda tensor, divisor: tensor / divisor,
     "cap": lambda tensor, bound: torch.tanh(tensor / bound) * bound,
     "keep": lambda tensor, count: tensor[..., : int(count)],
+    "never": lambda tensor, ids: barred(tensor, ids, torch.finfo(tensor.dtype).min),
 }
-"""What a readout may do with a number that the config states."""
+"""What a readout may do with a number that the config states, or with ids that a module keeps."""
+
+
+def barred(logits: Tensor, ids: list[int], value: float) -> Tensor:
+    """Logits `[..., vocab_size]` with one value at tokens that the model never gives."""
+    return logits.index_fill(-1, torch.tensor(ids, dtype=torch.long, device=logits.device), value)
