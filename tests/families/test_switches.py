@@ -133,7 +133,7 @@ def test_newer_falcons_serve_a_key_for_every_query_head():
 
 
 def test_tokens_that_a_model_never_gives_are_put_down_in_the_readout_too():
-    model = tiny("chameleon", "sdpa")
+    model = nnatlas.load("tiny:chameleon")
     barred = model._module.model.vocabulary_mapping.image_tokens
     with torch.no_grad(), model.trace(IDS):
         stream = model.layers[-1].layer_output.clone()
