@@ -63,6 +63,6 @@ NUMERIC: dict[str, Callable[[Tensor, Any], Tensor]] = {
 """What a readout may do with a number that the config states, or with ids that a module keeps."""
 
 
-def barred(logits: Tensor, ids: list[int], value: float) -> Tensor:
-    """Logits `[..., vocab_size]` with one value at tokens that the model never gives."""
+def barred(logits: Tensor, ids: Any, value: float) -> Tensor:
+    """Logits `[..., vocab_size]` with one value at tokens that the model never gives (a list of their ids)."""
     return logits.index_fill(-1, torch.tensor(ids, dtype=torch.long, device=logits.device), value)
