@@ -115,12 +115,16 @@ def bit_identical():
 
 QUICK = {"suppress_health_check": list(HealthCheck), "derandomize": True, "database": None}
 
+WRITTEN_AFTER_INFERENCE = Program(
+    "granite", IDS, [Visit(2, [("read", 0.0)], "inference"), Visit(2, [("scale", -1.0)], "autocast")], grad=False
+)
 INSIDE_WHAT_FAILS = Program("llama", IDS, [Visit(0, [("read", 0.0)]), Visit(1, [("read", 0.0)])], "forward", fails_at=2)
 
 
 @settings(max_examples=300, **QUICK)
 @given(program=programs())
 @example(program=INSIDE_WHAT_FAILS)
+@example(program=WRITTEN_AFTER_INFERENCE)
 def test_programs(program):
     as_before()
     execute(program)

@@ -111,7 +111,8 @@ class Handed:
         self.point, self.native, self.value = point, native, native
         self.ref: weakref.ref[Tensor] | None = None
         if isinstance(point, Point) and not point.codec.plain and isinstance(native, Tensor):
-            self.value = point.codec.take(native, batch)
+            with _ordinary(native):  # else the body could not write into it once its inference mode is over
+                self.value = point.codec.take(native, batch)
         self.version, self.below = _version(self.value), _version(native)
 
     @property
