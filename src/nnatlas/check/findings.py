@@ -46,6 +46,11 @@ class Finding:
         return f"{self.law}: {self.value} at {self.where} {self.status}: {self.detail}{apart}"
 
 
+def is_number(tensor: Tensor) -> Tensor:
+    """Which entries are numbers, not a mask's minus infinity or whatever else stands at the least number."""
+    return tensor.abs() < torch.finfo(tensor.dtype).max * 1e-4
+
+
 def mean_size(tensor: Tensor) -> Tensor:
     """The root mean square of the entries, without those that are put down to the least number.
 
@@ -53,7 +58,7 @@ def mean_size(tensor: Tensor) -> Tensor:
     """
     numbers = tensor.detach().double()
     if tensor.is_floating_point():
-        numbers = numbers[numbers.abs() < torch.finfo(tensor.dtype).max * 1e-4]
+        numbers = numbers[is_number(tensor)]
     return numbers.square().mean().sqrt() if numbers.numel() else numbers.new_zeros(())
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nnatlas.bind.points import Point
-from nnatlas.check.findings import mean_size
+from nnatlas.check.findings import is_number, mean_size
 from nnatlas.check.parted import parted
 from nnatlas.check.snapshot import Reading
 from nnatlas.check.trial import Trial
@@ -109,7 +109,7 @@ def changed(row: Tensor, reading: Reading, at: int) -> Tensor:
     part = _part(row.detach(), reading, at)
     if not part.is_floating_point():
         return _next(part, reading)
-    counted = part.abs() < torch.finfo(part.dtype).max * 1e-4  # a mask's minus infinity stays
+    counted = is_number(part)  # a mask's minus infinity stays
     seed = torch.Generator().manual_seed(crc32(reading.value.key.encode()))
     noise = torch.randn(part.shape, generator=seed).to(part)
     size = part[counted].float().square().mean().sqrt()
